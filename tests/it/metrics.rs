@@ -1,5 +1,7 @@
 //! What a scrape says about the calls that were made.
 
+mod holds;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -7,8 +9,8 @@ use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, 
 use ratelimits::metrics::{observer, record_state};
 use ratelimits::observe::CallOutcome;
 use ratelimits::{
-    DecidedBy, Error, FixedWindow, OnStoreError, Registry, RegistryBuilder, count_limit, rate_limit,
-    window_limit,
+    ConcurrencyLimit, DecidedBy, Error, FixedWindow, OnStoreError, Registry, RegistryBuilder, count_limit,
+    rate_limit, window_limit,
 };
 use serde_json::Value;
 
@@ -236,13 +238,15 @@ async fn recorded_series_are_in_dashboard_alerts_and_guide() {
     let limiter = on_redis.limiter("metered.series", FixedWindow::new(1, DAY)).unwrap();
     limiter.try_acquire("a").await.unwrap();
     limiter.pause("a", DAY).await.unwrap();
+    let held = on_redis.limiter("metered.held", ConcurrencyLimit::new(1)).unwrap();
+    drop(held.try_acquire("a").await.unwrap());
     let text = recorder.handle().render();
     let described =
         text.lines().filter_map(|line| line.strip_prefix("# HELP ratelimits_")?.split(' ').next());
     let families: BTreeSet<&str> = described.collect();
     let typed = text.lines().filter_map(|line| line.strip_prefix("# TYPE ratelimits_")?.split(' ').next());
     assert_eq!(families, typed.collect(), "each series has a description");
-    assert_eq!(families.len(), 10);
+    assert_eq!(families.len(), 12);
 
     let dashboard: Value = serde_json::from_str(include_str!("../../dashboards/grafana.json")).unwrap();
     let queries = queries(&dashboard);

@@ -1,11 +1,14 @@
 //! The observer that records decisions as series, and what each series means.
 
 mod handles;
+mod holds;
+mod kept;
 mod recorder;
 
 use std::sync::Arc;
 
 use self::handles::{DECISIONS, LIMIT, PolicySeries};
+use self::holds::{HOLD_TIME, HOLDS};
 use ::metrics::{Unit, counter, histogram};
 use ::metrics::{describe_counter, describe_gauge, describe_histogram};
 
@@ -37,6 +40,11 @@ pub(crate) const OVERRIDE_PROBLEMS: &str = "ratelimits_override_problems";
 ///
 /// `ratelimits_pauses_total` counts [pauses](crate::Limiter::pause) of keys, which are no decisions.
 ///
+/// `ratelimits_holds` is how many permits calls of this process hold now of a [concurrency limit](crate::ConcurrencyLimit), over all
+/// of its keys, and `ratelimits_hold_seconds` has each of these calls once it has ended, in seconds. A shadow holds what it admits.
+/// Calls that are let through during an outage hold nothing. Registries with policies of the same names need to share an observer,
+/// as the gauge shows the holds that one observer has seen.
+///
 /// Without a recorder nothing is recorded. Install it first, because descriptions are not repeated.
 ///
 /// ```
@@ -62,7 +70,10 @@ pub fn observer() -> impl Fn(&Observation<'_>) + Send + Sync + 'static {
             return counter!(PAUSES, "policy" => series.label().clone()).increment(1);
         }
         if seen.outcome == CallOutcome::Released {
-            return;
+            return series.end_hold(seen);
+        }
+        if seen.begins_hold() {
+            series.begin_hold(seen);
         }
         series.record(seen, seen.limit().filter(|_| seen.source != Some(DecidedBy::Local)));
         if !seen.waited.is_zero() {
@@ -82,6 +93,8 @@ pub fn describe() {
         "The burst, capacity or limit of the policy, in permits; for a queue its capacity plus one."
     );
     describe_counter!(PAUSES, Unit::Count, "Pauses of keys, for each policy.");
+    describe_gauge!(HOLDS, Unit::Count, "Permits that calls hold now, for each concurrency limit.");
+    describe_histogram!(HOLD_TIME, Unit::Seconds, "How long calls held their permits.");
     describe_gauge!(WAITING, Unit::Count, "Calls that wait for permits now.");
     describe_histogram!(CALL_TIME, Unit::Seconds, "How long Redis took for a script call.");
     describe_gauge!(STORE_UP, "0 during an outage of the store, otherwise 1.");
