@@ -19,7 +19,7 @@ use crate::target::check_name;
 
 /// List the keys that are limited the longest from now.
 ///
-/// Those of concurrency limits come last, as nobody knows when calls end.
+/// Those of concurrency limits come last, because it is unknown when calls end.
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
 pub(crate) struct Top {

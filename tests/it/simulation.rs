@@ -3,3 +3,4 @@
 
 mod holds;
 mod schedule;
+mod turns;

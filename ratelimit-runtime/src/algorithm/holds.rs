@@ -47,7 +47,7 @@ impl HoldsSpec {
         }
     }
 
-    /// Nobody knows when a call ends.
+    /// It is unknown when a call ends.
     #[inline(always)]
     pub(super) fn verdict(&self, snapshot: Snapshot, now: u64, cost: u64, wait: u64) -> Verdict {
         let is_forgotten = snapshot[4] & FORGOTTEN > 0;

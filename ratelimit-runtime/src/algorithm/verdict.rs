@@ -8,7 +8,7 @@ use std::time::Duration;
 /// state expires.
 pub type Snapshot = [u64; 5];
 
-/// A time that nobody knows.
+/// A time that is unknown.
 pub const UNKNOWN: u64 = u64::MAX;
 
 /// The same of a call that gets its permits before any other that waits.

@@ -45,7 +45,7 @@ pub struct Decision {
     pub remaining: u64,
     /// Time until the same call would be admitted without waiting; for a queue, until the same call with the same timeout would
     /// get a slot. Exact: without competing callers, a retry after this delay succeeds. `None` if the call was admitted, if it
-    /// costs more than the policy can ever admit, or if nobody knows, because a [`ConcurrencyLimit`](crate::ConcurrencyLimit)
+    /// costs more than the policy can ever admit, or if that is unknown, because a [`ConcurrencyLimit`](crate::ConcurrencyLimit)
     /// waits for other calls to end.
     pub retry_after: Option<Duration>,
     /// Time until the key's state expires: the bucket is full, or the window is over. 0 for a
@@ -225,7 +225,7 @@ impl Decision {
 
     /// A decision of at least one policy.
     pub(crate) fn new(policies: Vec<PolicyDecision>, source: DecidedBy, waited: Duration) -> Self {
-        // Nobody knows how long some refuse a call, but those that never admit it refuse it for longer.
+        // It is unknown how long some refuse a call, but those that never admit it refuse it for longer.
         let refusal = |it: &PolicyDecision| (it.is_unsatisfiable, it.retry_after.unwrap_or(Duration::MAX));
         let refused = longest_refusal(&policies, |it| (!it.admitted && !it.shadow).then(|| refusal(it)));
         let reported = refused.unwrap_or_else(|| fewest(&policies, |policy| policy.remaining));

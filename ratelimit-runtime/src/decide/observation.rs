@@ -107,9 +107,9 @@ pub struct Quota {
     pub limit: u64,
     /// The whole permits that a call now would get.
     pub remaining: u64,
-    /// The time until the same call would be admitted; `None` if it was admitted, never will be, or nobody knows.
+    /// The time until the same call would be admitted; `None` if it was admitted, never will be, or that is unknown.
     pub retry_after: Option<Duration>,
-    /// The time until the state of the key expires. Zero for a concurrency limit: nobody knows when calls end.
+    /// The time until the state of the key expires. Zero for a concurrency limit: it is unknown when calls end.
     pub reset_after: Duration,
     /// What the limit is for: the period of a window, or the time in which an empty bucket fills up. Zero for a concurrency limit, which
     /// is for no time.

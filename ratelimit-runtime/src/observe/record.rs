@@ -94,7 +94,7 @@ impl RecordedPolicy {
         self.algorithm == Algorithm::Semaphore
     }
 
-    /// Returns how long from now until the state expires, or for a policy that refuses until it admits the same call. Nobody knows when
+    /// Returns how long from now until the state expires, or for a policy that refuses until it admits the same call. It is unknown when
     /// holds end.
     pub(crate) fn resets_after(&self) -> Option<Duration> {
         if self.is_semaphore() {

@@ -13,7 +13,7 @@ use crate::base::invalid_policy::InvalidPolicy;
 /// One that is never dropped, as by [`std::mem::forget`], holds them as long as the process lives, also in Redis. A
 /// [`reset`](crate::Limiter::reset) frees them in process, but not in Redis, where their process says it again.
 ///
-/// Nobody knows when a call will end, so a refusal has no `retry_after`. A lower `max` ends no call.
+/// It is unknown when a call will end, so a refusal has no `retry_after`. A lower `max` ends no call.
 ///
 /// ```
 /// # use ratelimits::{ConcurrencyLimit, Registry};

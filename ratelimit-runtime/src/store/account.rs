@@ -318,7 +318,7 @@ impl Account {
         }
     }
 
-    /// Nobody believes what has not been said for so long.
+    /// What has not been said for so long is not believed.
     fn wake(&mut self, now: u64) {
         if now >= self.heard + self.ttl && self.running + self.asked > 0 {
             (self.is_unsure, self.heard) = (true, now);
@@ -347,7 +347,8 @@ impl Account {
     }
 
     fn sent(&mut self, at: u64, message: Message) -> Sent {
-        if !matches!(message, Message::Release(_)) {
+        // By these nothing is believed for longer.
+        if !matches!(message, Message::Release(_) | Message::Report(0)) {
             self.said = at;
         }
         let releases = match message {
@@ -364,3 +365,6 @@ impl Account {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

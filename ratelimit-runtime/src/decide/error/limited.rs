@@ -32,7 +32,7 @@ pub struct Limited {
     source: DecidedBy,
     limit: u64,
     remaining: u64,
-    /// In microseconds, as the next. 0 if the call is never admitted, as an `Option` would be larger, and [`UNKNOWN`] if nobody knows.
+    /// In microseconds, as the next. 0 if the call is never admitted, as an `Option` would be larger, and [`UNKNOWN`] if that is unknown.
     retry_after: u64,
     reset_after: u64,
     is_unsatisfiable: bool,

@@ -80,7 +80,7 @@ impl Error {
         log!(DEBUG, policy, error = %self, "call was refused");
     }
 
-    /// Returns how long until the same call would be admitted. `None` if it never would be, if nobody knows, because other calls have to
+    /// Returns how long until the same call would be admitted. `None` if it never would be, if that is unknown, because other calls have to
     /// end first, or if no policy refused it.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {

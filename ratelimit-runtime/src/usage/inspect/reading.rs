@@ -42,7 +42,7 @@ pub struct KeyState {
     /// What is left of the key's pause, if it is paused.
     pub paused: Option<Duration>,
     /// The time until the state ends: the bucket is full, or the window is over. Zero if it has ended, or there is none. `None` for a
-    /// concurrency limit, as nobody knows when calls end.
+    /// concurrency limit, because it is unknown when calls end.
     pub reset_after: Option<Duration>,
 }
 

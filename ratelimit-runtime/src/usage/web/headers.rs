@@ -44,7 +44,7 @@ pub enum HeaderFormat {
     /// `"login";r=4;t=12`. `q` is the burst, capacity or limit, and `w` the period of a window or the time in which an empty bucket
     /// fills up. `t` is the time until the window ends or the bucket is full, and for a refused call that until a retry is admitted,
     /// or as much later as `Retry-After` if the layer spreads retries. All times are whole seconds, rounded up. A concurrency limit is for
-    /// no time, and nobody knows when calls end: `"exports";q=20;qu="concurrent-requests"` and `"exports";r=19`.
+    /// no time, and it is unknown when calls end: `"exports";q=20;qu="concurrent-requests"` and `"exports";r=19`.
     Draft11,
     /// `X-RateLimit-Limit`, `X-RateLimit-Remaining` and `X-RateLimit-Reset`, of the tightest policy. The last one is a Unix time in
     /// seconds, as GitHub writes it: that at which `t` ends. A concurrency limit has none.

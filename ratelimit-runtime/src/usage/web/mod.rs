@@ -26,7 +26,7 @@
 //! Statuses of gRPC also have the trailer `grpc-retry-pushback-ms`, for clients that retry by themselves: when, in whole
 //! milliseconds, rounded up, or `-1` where no retry can help. It is missing if the store failed.
 //!
-//! Nobody knows when the calls of a [`ConcurrencyLimit`](crate::ConcurrencyLimit) end, so a refusal by one has no `Retry-After`, no
+//! It is unknown when the calls of a [`ConcurrencyLimit`](crate::ConcurrencyLimit) end, so a refusal by one has no `Retry-After`, no
 //! `RetryInfo` and no such trailer.
 //!
 //! Clients that are refused until the same instant come back together, unless the layer has a [`spread`](RateLimitLayer::spread).

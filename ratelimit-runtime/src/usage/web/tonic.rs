@@ -21,7 +21,7 @@ const PUSHBACK: &str = "grpc-retry-pushback-ms";
 /// A status with the code of the table [here](crate::web). The error is its source, which clients do not see.
 ///
 /// If the call was limited, `grpc-status-details-bin` has a `google.rpc.QuotaFailure`, with a violation for each policy that refuses:
-/// its name, and its limit and algorithm, but no key. Unless the cost can never fit, or nobody knows when it will, it also has a
+/// its name, and its limit and algorithm, but no key. Unless the cost can never fit, or it is unknown when it will, it also has a
 /// `google.rpc.RetryInfo`.
 ///
 /// The trailer `grpc-retry-pushback-ms` tells client libraries that retry by themselves when to do so (gRFC A6): in whole

@@ -91,7 +91,7 @@ impl Holds {
             let Accounts { by_key, is_speaking } = &mut *accounts;
             let now = now();
             by_key.retain(|_, account| !account.account.is_idle(now));
-            // Those of a runtime that nobody drives.
+            // Those of a runtime that is not driven.
             let releases = by_key
                 .values_mut()
                 .filter_map(|of| Some((of.key.clone(), of.spec, of.account.say_released(now)?)));
