@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ratelimit_runtime::inspect::{KeyPieces, KeyState, Parts};
+use ratelimit_runtime::inspect::{Holder, KeyPieces, KeyState, Parts};
 use serde::{Serialize, Serializer};
 
 use crate::duration::human;
@@ -25,12 +25,18 @@ pub(crate) struct KeyRow {
     in_use: bool,
     #[serde(flatten, serialize_with = "serialize_state")]
     pub(crate) state: KeyState,
+    /// Which processes hold the permits of a concurrency limit, if somebody has asked.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "serialize_holders")]
+    pub(crate) holders: Option<Vec<Holder>>,
     /// The key as it is in Redis.
     pub(crate) redis_key: String,
 }
 
 /// What `peek` shows only if there is something to say.
-const OPTIONAL: [&str; 4] = ["prefix", "override", "paused", "reset after"];
+const OPTIONAL: [&str; 5] = ["prefix", "override", "held by", "paused", "reset after"];
+
+/// The most processes whose permits `peek` shows on a line.
+const MOST_HOLDERS: usize = 8;
 
 /// The states under a key.
 #[derive(Debug, Serialize)]
@@ -54,8 +60,14 @@ impl KeyRow {
             switch: kind.switch,
             in_use: kind.is_in_force,
             state: *state,
+            holders: None,
             redis_key: redis_key.to_owned(),
         }
+    }
+
+    /// Whether calls hold its permits: only those have no time.
+    pub(crate) fn is_held(&self) -> bool {
+        self.state.reset_after.is_none()
     }
 
     /// Returns the time until a call is admitted, for people.
@@ -71,8 +83,7 @@ impl KeyRow {
     /// Returns a line for each number.
     pub(crate) fn lines(&self, has_inventory: bool) -> String {
         let KeyState { used, limit, remaining, paused, reset_after, .. } = self.state;
-        // Only permits that calls hold have no time.
-        let used_title = if reset_after.is_some() { "used" } else { "held" };
+        let used_title = if self.is_held() { "held" } else { "used" };
         let number = |number: Option<u64>| number.map_or("?".to_owned(), grouped);
         let lines = [
             ("policy", self.policy.clone()),
@@ -81,6 +92,7 @@ impl KeyRow {
             ("override", self.switch.unwrap_or_default().to_owned()),
             ("key", quoted(&self.key)),
             (used_title, number(used)),
+            ("held by", self.holders.as_deref().map(held_by).unwrap_or_default()),
             ("remaining", number(remaining)),
             ("limit", number(limit)),
             ("paused", paused.map(human).unwrap_or_default()),
@@ -99,6 +111,33 @@ impl KeyRow {
         }
         text
     }
+}
+
+/// Returns how many processes hold permits, and how many those hold that have the most, for people.
+fn held_by(holders: &[Holder]) -> String {
+    if holders.is_empty() {
+        return String::new();
+    }
+    let processes = if holders.len() == 1 { "process" } else { "processes" };
+    let permits: Vec<_> = holders.iter().take(MOST_HOLDERS).map(|holder| grouped(holder.permits)).collect();
+    let more = match holders.len().saturating_sub(MOST_HOLDERS) {
+        0 => String::new(),
+        more => format!(" and {} more", grouped(more as u64)),
+    };
+    format!("{} {processes}: {}{more}", grouped(holders.len() as u64), permits.join(", "))
+}
+
+/// Writes the numbers of processes as their logs have them.
+fn serialize_holders<S: Serializer>(holders: &Option<Vec<Holder>>, serializer: S) -> Result<S::Ok, S::Error> {
+    #[derive(Serialize)]
+    struct Process {
+        process: String,
+        permits: u64,
+    }
+    let holders = holders.iter().flatten();
+    serializer.collect_seq(
+        holders.map(|holder| Process { process: format!("{:x}", holder.process), permits: holder.permits }),
+    )
 }
 
 /// Writes the numbers, with times in seconds.
@@ -157,7 +196,25 @@ fn ansi_c(char: char) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::quoted;
+    use ratelimit_runtime::inspect::Holder;
+
+    use super::{held_by, quoted};
+
+    #[test]
+    fn processes_that_hold_the_most_are_shown() {
+        let holders = |count: u64| {
+            (0..count).map(|i| Holder { process: i, permits: 1020 - 10 * i }).collect::<Vec<_>>()
+        };
+        for (count, expected) in [
+            (0, ""),
+            (1, "1 process: 1,020"),
+            (3, "3 processes: 1,020, 1,010, 1,000"),
+            (8, "8 processes: 1,020, 1,010, 1,000, 990, 980, 970, 960, 950"),
+            (20, "20 processes: 1,020, 1,010, 1,000, 990, 980, 970, 960, 950 and 12 more"),
+        ] {
+            assert_eq!(held_by(&holders(count)), expected);
+        }
+    }
 
     #[test]
     fn parts_are_quoted_for_a_shell() {

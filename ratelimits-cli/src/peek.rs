@@ -40,6 +40,13 @@ impl Peek {
             None => unreadable = Some(key.to_owned()),
         };
         scan.states(&self.target.key(), Progress::new(), add).await?;
+        for row in found.states.iter_mut().filter(|row| row.is_held()) {
+            let holders = keyspace.holders(&row.redis_key).await;
+            row.holders = holders.map_err(|error| self.connection.failure(&keyspace, &error))?;
+            if row.holders.is_none() {
+                unreadable = Some(row.redis_key.clone());
+            }
+        }
         if let Some(key) = unreadable {
             return Err(Failure::Redis(format!("the value under {key} is no state of a policy; delete it")));
         }

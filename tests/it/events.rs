@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
-use ratelimits::{Error, FixedWindow, OnStoreError, Registry, SlidingWindow, count_limit};
+use ratelimits::{ConcurrencyLimit, Error, FixedWindow, OnStoreError, Registry, SlidingWindow, count_limit};
 
 use crate::support::log_capture::LogCapture;
-use crate::support::registries::on;
+use crate::support::registries::{namespace, on};
 use crate::support::server::Server;
 
 const DAY: Duration = Duration::from_secs(86_400);
@@ -119,6 +119,29 @@ async fn each_refusal_is_logged() {
         assert_eq!(text.matches(&format!("source={source}\n")).count(), 4, "{text}");
         assert_eq!(text.matches("retry_after=86").count(), 4, "{text}");
     }
+}
+
+/// By the number that Redis has for the process, once.
+#[tokio::test]
+async fn process_that_holds_permits_is_logged() {
+    let (server, namespace) = (Server::shared(), namespace());
+    let registry = Registry::builder().namespace(&*namespace).connect_lazy(&server.url()).unwrap();
+    let exports = registry.limiter("exports", ConcurrencyLimit::new(2)).unwrap();
+    let log = LogCapture::default();
+    let _guard = tracing::subscriber::set_default(log.clone());
+    let _held = [exports.try_acquire("one").await.unwrap(), exports.try_acquire("other").await.unwrap()];
+    let keys: Vec<String> = server.command(&["KEYS", &format!("{namespace}:*")]).await;
+    let fields: Vec<Vec<u8>> = server.command(&["HKEYS", &keys[0]]).await;
+    let (process, _) = fields.iter().find_map(|field| field.split_first_chunk()).expect("a share");
+    let process = f64::from_le_bytes(*process) as u64;
+    assert_eq!(
+        log.text(),
+        format!("level=DEBUG\nmessage=calls hold permits in Redis\nprocess={process:x}\n")
+    );
+    // One in process is not a process of Redis.
+    let exports = Registry::in_memory().limiter("exports", ConcurrencyLimit::new(2)).unwrap();
+    let _held = exports.try_acquire("one").await.unwrap();
+    assert_eq!(log.messages().len(), 2, "{}", log.text());
 }
 
 /// [`LogCapture`] asserts this of all events that any test captures, and `clippy.toml` of the others.

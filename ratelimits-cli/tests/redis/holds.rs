@@ -59,12 +59,13 @@ async fn permits_that_calls_hold_are_shown() {
         "algorithm    semaphore",
         "key          'tenant 7'",
         "held         2",
+        "held by      1 process: 2",
         "remaining    0",
         "limit        2",
         "retry after  unknown",
     ];
-    assert_eq!((lines.len(), &lines[..7]), (8, &expected[..]), "{peeked}");
-    assert!(lines[7].starts_with("redis key    holds-shown::jobs:cl1:{"), "{peeked}");
+    assert_eq!((lines.len(), &lines[..8]), (9, &expected[..]), "{peeked}");
+    assert!(lines[8].starts_with("redis key    holds-shown::jobs:cl1:{"), "{peeked}");
     let peeked = run(&[&peek[..], &["--json"]].concat()).json();
     let state = &peeked["states"][0];
     assert_eq!((&state["limited"], &state["used"]), (&json!(true), &json!(2)), "{state}");
@@ -90,6 +91,52 @@ async fn permits_that_calls_hold_are_shown() {
     drop(held);
     until_used(&jobs, 0).await;
     assert_eq!(run(&peek).code, 1);
+}
+
+/// What `peek` says of who holds permits: the line, and the permits of each process by its number.
+fn holders(server: &Server, namespace: &str) -> (String, Vec<(String, u64)>) {
+    let peek = ["peek", "jobs", "tenant 7", "--namespace", namespace];
+    let peeked = run(&server.url(), &peek).success();
+    let line = peeked.lines().find_map(|line| line.strip_prefix("held by      ")).unwrap_or("no line");
+    let peeked = run(&server.url(), &[&peek[..], &["--json"]].concat()).json();
+    let holders =
+        peeked["states"][0]["holders"].as_array().expect("a list").iter().map(|holder| {
+            (holder["process"].as_str().unwrap().to_owned(), holder["permits"].as_u64().unwrap())
+        });
+    (line.to_owned(), holders.collect())
+}
+
+#[tokio::test]
+async fn processes_that_hold_permits_are_shown() {
+    let (server, namespace) = (Server::shared(), "holds-holders");
+    let [one, other] = [program(&server, namespace).await, program(&server, namespace).await];
+    let [one, other] =
+        [one, other].map(|registry| registry.limiter("jobs", ConcurrencyLimit::new(9)).unwrap());
+    let first = one.try_acquire("tenant 7").await.unwrap();
+    let second = other.try_acquire_n("tenant 7", 3).await.unwrap();
+    let (line, both) = holders(&server, namespace);
+    assert_eq!(line, "2 processes: 3, 1");
+    assert!(matches!(&both[..], [(other, 3), (one, 1)] if one != other), "{both:?}");
+    assert!(both.iter().all(|(process, _)| u64::from_str_radix(process, 16).is_ok()), "{both:?}");
+
+    // Of a process that has died, Redis has what it said last.
+    let packed = |numbers: &[f64]| numbers.iter().flat_map(|number| number.to_le_bytes()).collect::<Vec<_>>();
+    let key: Vec<String> = server.command(&["KEYS", &format!("{namespace}::jobs:*")]).await;
+    let (process, share) = (packed(&[7.0, 0.0]), packed(&[4.0, 1.0, 0.0, 1.0]));
+    let mut connection = server.connect().await;
+    let expired = redis::cmd("HSET").arg(&key[0]).arg(process).arg(share).take();
+    let () = expired.query_async(&mut connection).await.unwrap();
+    assert_eq!(holders(&server, namespace), (line, both.clone()));
+
+    drop(second);
+    until_used(&one, 1).await;
+    assert_eq!(holders(&server, namespace), ("1 process: 1".to_owned(), both[1..].to_vec()));
+
+    let garbage = redis::cmd("HSET").arg(&key[0]).arg("field").arg("value").take();
+    let () = garbage.query_async(&mut connection).await.unwrap();
+    let peeked = run(&server.url(), &["peek", "jobs", "tenant 7", "--namespace", namespace]);
+    assert!(peeked.code == 3 && peeked.err.contains("is no state of a policy"), "{peeked:?}");
+    drop(first);
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! Users that lack permissions.
 
-use ratelimits::SlidingWindow;
+use ratelimits::{ConcurrencyLimit, SlidingWindow};
 
 use crate::command::{HOUR, registry, run, slow_bucket};
 use crate::support::server::Server;
@@ -51,6 +51,8 @@ async fn documented_permissions_suffice_to_look() {
     let registry = registry(&server.url(), "rl").await;
     registry.limiter("app::send", slow_bucket(1)).unwrap().try_acquire("k").await.unwrap();
     registry.limiter("app::log", SlidingWindow::new(1, HOUR)).unwrap().try_acquire("k").await.unwrap();
+    let jobs = registry.limiter("app::jobs", ConcurrencyLimit::new(1)).unwrap();
+    let _held = jobs.try_acquire("k").await.unwrap();
     let (_, rules) = include_str!("../../README.md").split_once("ACL SETUSER reader on ").unwrap();
     let rules: Vec<&str> =
         rules.lines().next().unwrap().split(' ').filter(|rule| !rule.starts_with('>')).collect();
@@ -60,6 +62,7 @@ async fn documented_permissions_suffice_to_look() {
         &["list", "--policy", "app::send"][..],
         &["top", "--policy", "app::send"],
         &["peek", "app::send", "k"],
+        &["peek", "app::jobs", "k"],
     ] {
         let looked = run(&url, arguments);
         assert_eq!(looked.err, "", "{looked:?}");

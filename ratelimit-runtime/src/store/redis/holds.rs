@@ -21,6 +21,7 @@ use tokio::time::Instant as Deadline;
 
 use super::scripts::key_text;
 use crate::algorithm::AlgorithmSpec;
+use crate::base::log::log;
 use crate::base::timer::until;
 use crate::key::Key;
 use crate::store::account::{Account, Message, Reply, Sent};
@@ -165,6 +166,7 @@ impl Holds {
     fn with_account<T>(&self, charge: &Charge, then: impl FnOnce(&mut KeyAccount) -> T) -> Option<T> {
         let (key, now) = (key_text(&charge.key).ok()?, now());
         let mut accounts = self.lock();
+        let is_first = self.0.process.get().is_none();
         if !accounts.by_key.contains_key(key) {
             let account = Account::new(self.process(), self.0.ttl.as_micros() as u64, now);
             let account =
@@ -175,6 +177,9 @@ impl Holds {
         let result = then(account);
         let starts_speaking = !mem::replace(&mut accounts.is_speaking, true);
         drop(accounts);
+        if is_first {
+            self.log_process();
+        }
         if starts_speaking {
             self.start_speaking();
         }
@@ -239,6 +244,12 @@ impl Holds {
                 (id, RandomState::new().hash_one(id) >> 12 | 1)
             })
             .1
+    }
+
+    /// Tells operators which process a number in Redis means.
+    fn log_process(&self) {
+        let process = self.process();
+        log!(DEBUG, process = format_args!("{process:x}"), "calls hold permits in Redis");
     }
 
     /// Whether this process was forked while its parent had accounts. What it has is a copy of them, and it ends no call of its parent.

@@ -4,13 +4,15 @@ use std::sync::Arc;
 
 use futures_util::StreamExt;
 use futures_util::stream;
-use redis::{Cmd, FromRedisValue, cmd};
+use redis::{Cmd, FromRedisValue, Value, cmd};
 
 use super::RedisStore;
 use super::cluster::by_slot;
 use super::deployment::Deployment;
 use super::node::{Node, NodeRequest};
+use super::scripts::key_text;
 use crate::algorithm::AlgorithmSpec;
+use crate::key::Key;
 use crate::store::charge::{Charge, Outcome};
 use crate::store::error::StoreError;
 
@@ -52,8 +54,21 @@ impl RedisStore {
     ) -> Result<(u64, Vec<Vec<u8>>), StoreError> {
         let scan = scan_command(cursor, pattern, count);
         let reply = node.send(NodeRequest::Plain(&scan), self.deadline(), false).await?;
-        <(u64, Vec<Vec<u8>>)>::from_redis_value(reply)
-            .map_err(|error| StoreError::transient(format!("invalid `SCAN` reply: {error}")))
+        parsed("SCAN", reply)
+    }
+
+    /// Returns the time of the server, in microseconds since the Unix epoch, and the fields that the hash under a key has then or a
+    /// little later.
+    ///
+    /// # Errors
+    ///
+    /// If Redis fails, or the value is no hash.
+    pub async fn hash(&self, key: &Key) -> Result<(u64, Vec<(Vec<u8>, Vec<u8>)>), StoreError> {
+        let (keys, deadline) = ([key_text(key)?], self.deadline());
+        let time = self.client.send(&keys, &cmd("TIME"), deadline, false).await?;
+        let (seconds, micros): (u64, u64) = parsed("TIME", time)?;
+        let fields = self.client.send(&keys, &cmd("HGETALL").arg(&keys).take(), deadline, false).await?;
+        Ok((seconds * 1_000_000 + micros, parsed("HGETALL", fields)?))
     }
 
     /// Decides about these charges, whose cost is 0, with commands for a few of them. Calls `each` with the index of a charge and
@@ -95,6 +110,11 @@ fn max_reads(spec: &AlgorithmSpec) -> usize {
         AlgorithmSpec::Gcra(_) | AlgorithmSpec::FixedWindow(_) => 16,
         _ => 9,
     }
+}
+
+fn parsed<T: FromRedisValue>(command: &str, reply: Value) -> Result<T, StoreError> {
+    T::from_redis_value(reply)
+        .map_err(|error| StoreError::transient(format!("invalid `{command}` reply: {error}")))
 }
 
 fn scan_command(cursor: u64, pattern: &str, count: usize) -> Cmd {

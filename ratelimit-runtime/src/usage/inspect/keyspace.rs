@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use futures_util::{StreamExt, TryStreamExt, stream};
 
+use super::holders::{Holder, holders};
 use super::reading::{KeyState, Reading};
 use crate::algorithm::{AlgorithmSpec, Verdict};
 use crate::decide::pausing;
@@ -120,6 +121,20 @@ impl Keyspace {
             Ok(())
         };
         self.store.read(&paused, read).await
+    }
+
+    /// Returns which processes hold permits of a concurrency limit, those with the most first; `None` if the value under the key is no
+    /// such state. Without a value there are none.
+    ///
+    /// # Errors
+    ///
+    /// If Redis fails.
+    pub async fn holders(&self, key: &str) -> Result<Option<Vec<Holder>>, StoreError> {
+        match self.store.hash(&Key::raw(key)).await {
+            Ok((now, fields)) => Ok(holders(&fields, now)),
+            Err(error) if error.is_permanent() => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// Admits no call of a key for this long, or until its pause is over if that takes longer. The key needs no state.

@@ -1,11 +1,13 @@
 //! What the command `ratelimits` knows of the keys in a Redis. Not covered by semantic versioning.
 
+mod holders;
 mod keyspace;
 mod pieces;
 mod reading;
 
 use std::time::Duration;
 
+pub use self::holders::Holder;
 pub use self::keyspace::{Keyspace, Login, MAX_PAUSE, Scan, inventory_key, overrides_key};
 pub use self::pieces::{KeyPieces, Parts, key_text, path_of};
 pub use self::reading::{KeyState, Reading, policy_of};
