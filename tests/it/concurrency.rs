@@ -3,6 +3,7 @@
 mod attributes;
 mod clocks;
 mod endings;
+mod failover;
 mod functions;
 mod in_process;
 mod in_redis;
