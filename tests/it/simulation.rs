@@ -2,5 +2,6 @@
 //! processes stall and die, and the store loses its data. A failure prints its seed; `RATELIMITS_SEED` repeats the run.
 
 mod holds;
+mod process;
 mod schedule;
 mod turns;

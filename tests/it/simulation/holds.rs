@@ -5,12 +5,13 @@ use std::collections::HashMap;
 use ratelimit_runtime::algorithm::believed_holds::{HoldsState, Take, Taken};
 use ratelimit_runtime::store::account::{Account, Heard, Message, Reply, Sent};
 
+use super::process::{Call, Faults, Process};
 use super::schedule::{LATEST, MILLISECOND, Network, SECOND, Schedule};
 use crate::support::budget::budget;
 use crate::support::random::Random;
 
 /// How long a process is believed.
-const TTL: u64 = 10 * SECOND;
+pub(super) const TTL: u64 = 10 * SECOND;
 /// How long a process waits for a reply.
 const DEADLINE: u64 = 250 * MILLISECOND;
 /// How often a process looks whether it has something to say.
@@ -19,25 +20,6 @@ const TICK: u64 = 500 * MILLISECOND;
 const CALM: u64 = 60 * SECOND;
 /// When all calls end.
 const END: u64 = CALM + 4 * TTL;
-
-/// What may fail in a schedule, and how often.
-#[derive(Clone, Debug)]
-struct Faults {
-    network: Network,
-    stalls: Option<u64>,
-    deaths: Option<u64>,
-    losses: Option<u64>,
-    failovers: Option<u64>,
-}
-
-impl Faults {
-    fn random(random: &mut Random) -> Faults {
-        let mut percent = || random.pick(&[0, 0, 1, 3, 7]);
-        let network = Network { lost: percent(), late: percent(), doubled: percent() };
-        let mut mean = |every: u64| random.percent(30).then_some(every * SECOND);
-        Faults { network, stalls: mean(20), deaths: mean(10), losses: mean(20), failovers: mean(15) }
-    }
-}
 
 #[derive(Debug)]
 enum Event {
@@ -60,39 +42,6 @@ enum Event {
     Returned(u64),
     Calm,
     End,
-}
-
-struct Process {
-    account: Account,
-    is_dead: bool,
-    /// What happens to it before happens then.
-    stalled_until: u64,
-    calls: HashMap<usize, Call>,
-    /// The messages without a reply, and when the store has executed them.
-    open: HashMap<usize, Option<u64>>,
-    /// When the store has believed what it said in this epoch, the last one that the store knows.
-    contact: u64,
-    epoch: u64,
-    /// When its last call has ended.
-    ended: u64,
-    /// Whether the store has lost data, and may believe less than this process holds.
-    is_misjudged: bool,
-    /// Whether it held nothing when data was lost last, so that nothing had to come back.
-    held_nothing: bool,
-}
-
-impl Process {
-    /// Nobody believes in its calls any longer if it has said nothing for so long.
-    fn forget_if_silent(&mut self, now: u64) {
-        let is_silent = now >= self.contact + TTL;
-        self.calls.values_mut().for_each(|call| call.is_forgotten |= is_silent);
-    }
-}
-
-struct Call {
-    permits: u64,
-    /// Whether the store may have forgotten it.
-    is_forgotten: bool,
 }
 
 struct Simulation {
