@@ -19,6 +19,8 @@ pub struct Account {
     has_share: bool,
     /// The permits of calls that run.
     running: u64,
+    /// Those of them of which the store has not heard in this epoch.
+    unknown: u64,
     /// The permits of takes without a reply.
     asked: u64,
     /// The permits of releases of this epoch without a reply, and those of them that no message has said yet.
@@ -134,6 +136,7 @@ impl Account {
             is_begun: true,
             has_share: false,
             running: 0,
+            unknown: 0,
             asked: 0,
             releasing: 0,
             unsaid: 0,
@@ -200,6 +203,7 @@ impl Account {
             (self.heard, self.confirmed) = (now, now);
         }
         self.running += permits;
+        self.unknown += permits;
         self.is_unsure = true;
     }
 
@@ -330,13 +334,20 @@ impl Account {
     fn begin_epoch(&mut self) {
         self.epoch += 1;
         (self.is_begun, self.has_share) = (false, false);
-        (self.releasing, self.unsaid, self.released) = (0, 0, 0);
+        (self.unknown, self.releasing, self.unsaid, self.released) = (0, 0, 0, 0);
     }
 
     /// Releases what this epoch counts. Returns whether it does.
     fn release_counted(&mut self, permits: u64) -> bool {
         if !self.is_begun {
             self.is_unsure = true;
+            return false;
+        }
+        // To release what the store does not count would free what other calls hold.
+        let unknown = self.unknown.min(permits);
+        self.unknown -= unknown;
+        let permits = permits - unknown;
+        if permits == 0 {
             return false;
         }
         self.releasing += permits;

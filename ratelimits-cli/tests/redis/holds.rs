@@ -180,8 +180,11 @@ async fn overrides_change_how_many_calls_run() {
     let jobs = registry.limiter("jobs", ConcurrencyLimit::new(2)).unwrap();
     let mut held = vec![jobs.try_acquire("tenant 7").await.unwrap()];
     let run = |arguments: &[&str]| run(&server.url(), &[arguments, &["--namespace", namespace]].concat());
-    let dry = run(&["override", "set", "jobs", "max=1", "--dry-run", "--json"]).json();
-    assert_eq!(dry["refused"], 1, "{dry}");
+    until("the program has published its policies", WITHIN, async || {
+        let dry = run(&["override", "set", "jobs", "max=1", "--dry-run", "--json"]).json();
+        if dry["refused"] == 1 { Ok(()) } else { Err(dry.to_string()) }
+    })
+    .await;
     run(&["override", "set", "jobs", "max=3"]).success();
     until("the override is in force", WITHIN, async || match jobs.try_acquire("tenant 7").await {
         Ok(decision) => {

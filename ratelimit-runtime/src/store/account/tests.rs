@@ -88,3 +88,14 @@ fn account_of_an_outage_is_dropped_after_it() {
     }
     assert!(account.is_idle(now + 2 * TTL));
 }
+
+#[test]
+fn call_that_the_store_does_not_know_frees_no_permits_of_others() {
+    let mut account = running(3);
+    account.admit(10, 1);
+    assert!(!account.release(11, 1) && account.say_released(12).is_none());
+    // One that it knows is released.
+    assert!(account.release(13, 1));
+    assert_eq!(released(account.take(14, 1, false)), Some(1));
+    assert_eq!(account.speak(15).map(|sent| sent.message), Some(Message::Report(3)));
+}

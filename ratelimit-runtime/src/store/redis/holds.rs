@@ -76,7 +76,7 @@ struct KeyAccount {
     key: Key,
     spec: AlgorithmSpec,
     account: Account,
-    /// Whether a task will send what the next decision about the key does not release.
+    /// Whether a task will send what has ended since the last take.
     has_sender: bool,
 }
 
@@ -154,7 +154,10 @@ impl Holds {
 
     /// Asks for permits.
     fn take(&self, charge: &Charge) -> Option<Sent> {
-        self.with_account(charge, |of| of.account.take(now(), permits(charge), charge.wait > 0))
+        self.with_account(charge, |of| {
+            of.has_sender = false;
+            of.account.take(now(), permits(charge), charge.wait > 0)
+        })
     }
 
     fn hold(&self, index: usize, key: Key, permits: u64) -> Arc<Hold> {

@@ -92,9 +92,11 @@ impl Holds {
             let now = now();
             by_key.retain(|_, account| !account.account.is_idle(now));
             // Those of a runtime that is not driven.
-            let releases = by_key
-                .values_mut()
-                .filter_map(|of| Some((of.key.clone(), of.spec, of.account.say_released(now)?)));
+            let releases = by_key.values_mut().filter_map(|of| {
+                let sent = of.account.say_released(now)?;
+                of.has_sender = false;
+                Some((of.key.clone(), of.spec, sent))
+            });
             let mut said: Vec<_> = releases.collect();
             said.extend(by_key.values_mut().filter_map(|KeyAccount { key, spec, account, .. }| {
                 Some((key.clone(), *spec, account.speak(now)?))

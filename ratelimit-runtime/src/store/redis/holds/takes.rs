@@ -66,7 +66,7 @@ impl Takes<'_> {
                 asked.reply(self.holds, Reply::Undone);
                 continue;
             };
-            let Some(reply) = outcome.as_ref().ok().map(|outcome| taken(outcome, asked.charge)) else {
+            let Some(reply) = outcome.as_ref().ok().and_then(|outcome| taken(outcome, asked.charge)) else {
                 asked.reply(self.holds, Reply::Unknown);
                 continue;
             };
@@ -112,16 +112,17 @@ impl Asked<'_> {
     }
 }
 
-/// Returns what became of a take.
-fn taken(outcome: &Outcome, charge: usize) -> Taken {
+/// Returns what became of a take, unless it failed, as only one in shadow can.
+fn taken(outcome: &Outcome, charge: usize) -> Option<Taken> {
     let verdict = &outcome.verdicts[charge];
-    if HoldsSpec::is_forgotten(verdict) {
+    let has_failed = outcome.failed.iter().any(|(failed, _)| *failed == charge);
+    (!has_failed).then_some(if HoldsSpec::is_forgotten(verdict) {
         Taken::Forgotten
     } else if outcome.admitted && verdict.admitted {
         Taken::Yes
     } else {
         Taken::No
-    }
+    })
 }
 
 /// Whether all that refuse a call do so because they have forgotten what this process holds.
