@@ -224,9 +224,7 @@ while first <= count do
           local left = permits + released - third
           if left < 0 then left = 0 end
           share = pack_struct('<dddd', left, till, third, reported)
-          local turns = #sum > 24 and sub(sum, 25)
-          sum = pack_struct('<ddd', total - permits + left, soonest, ends)
-          if turns then sum = sum .. turns end
+          sum = pack_struct('<ddd', total - permits + left, soonest, ends) .. sub(sum, 25)
           failed = type(call('HSET', key, 'sum', sum, field, share)) == 'table'
         end
         reply[at], at = '', at + 1

@@ -3,8 +3,9 @@
 --
 -- key    a hash, whose values are doubles, packed. `sum`: the permits of all shares; a time not after the first share expires; the second
 --        in which the key expires; and of each process whose calls wait, in the order in which they get their permits, its turn: the
---        process, the permits, and until when it may ask again, or after its turn 0, and until when it may keep what it has. And of each process and epoch, with these as its field, a share: the
---        permits, until when they are believed to be held, how many were released, and 1 if a report has begun the epoch, or else 0
+--        process, the permits, and until when it may ask again, or after its turn 0, and until when it may keep what it has. And of each
+--        process and epoch, with these as its field, a share: the permits, until when they are believed to be held, how many were
+--        released, and 1 if a report has begun the epoch, or else 0
 -- args   cost, max, released, ttl, of      permits, permits; the permits that the process has released in the epoch, or -1 minus these if
 --        it has a share already; microseconds, negative if the call waits; the field of its share. Without a cost the last three are 0
 -- reply  held, forgotten, later            the permits held before the charge, or kept free for others; 1 if they would fit, but the

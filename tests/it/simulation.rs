@@ -4,4 +4,5 @@
 mod holds;
 mod process;
 mod schedule;
+mod store;
 mod turns;

@@ -7,10 +7,10 @@ mod counter;
 #[cfg(not(feature = "test-util"))]
 mod shared_anchor;
 
-use std::sync::Arc;
 #[cfg(feature = "test-util")]
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
 
 #[cfg(not(feature = "test-util"))]
 use counter::{CounterClock, monotonic};
@@ -33,6 +33,9 @@ enum TimeSource {
     /// Set by a test.
     Manual(Arc<AtomicU64>),
 }
+
+/// The clock of this process, for times that are of no store. It takes half as long to read as that of the standard library.
+pub(crate) static PROCESS: LazyLock<Clock> = LazyLock::new(Clock::process);
 
 impl Clock {
     /// Creates a monotonic clock. With the feature `test-util` it follows tokio's clock, and its first reading is 0.

@@ -1,15 +1,12 @@
 //! The decisions that were made for a request, for the headers of its response.
 
-use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::base::clock::Clock;
+use crate::base::clock;
 use crate::decide::observation::{CallOutcome, Observation, Quota};
 use crate::key::KeyParts;
 use crate::policy::Algorithm;
-
-/// Half as long to read as that of the standard library.
-static CLOCK: LazyLock<Clock> = LazyLock::new(Clock::process);
 
 /// What was decided for a request, by each policy that was asked.
 #[derive(Debug, Default)]
@@ -25,7 +22,7 @@ pub(crate) struct RecordedPolicy {
     key: KeyParts,
     /// What the only decision has charged; `None` after several.
     charged: Option<u64>,
-    /// When, by the clock of this module.
+    /// When, by the clock of the process.
     decided: u64,
 }
 
@@ -34,7 +31,7 @@ impl RequestDecisions {
     /// not concern the client.
     pub(crate) fn add(&self, seen: &Observation<'_>) {
         let Some(quota) = seen.quota().filter(|_| !seen.shadow) else { return };
-        let (limited, decided) = (seen.outcome == CallOutcome::Limited, CLOCK.now());
+        let (limited, decided) = (seen.outcome == CallOutcome::Limited, clock::PROCESS.now());
         let mut policies = self.lock();
         let Some(policy) = policies.iter_mut().find(|policy| *policy.name == *seen.policy) else {
             let (name, key) = (seen.policy.into(), seen.parts().to_owned());
@@ -101,7 +98,7 @@ impl RecordedPolicy {
             return None;
         }
         let after = self.quota.retry_after.filter(|_| self.limited).unwrap_or(self.quota.reset_after);
-        Some(after.saturating_sub(Duration::from_micros(CLOCK.now().saturating_sub(self.decided))))
+        Some(after.saturating_sub(Duration::from_micros(clock::PROCESS.now().saturating_sub(self.decided))))
     }
 }
 

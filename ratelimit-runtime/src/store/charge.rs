@@ -60,6 +60,12 @@ impl fmt::Debug for SharedCharges {
 }
 
 impl Charge {
+    /// Whether it takes permits that its call holds.
+    #[cfg(feature = "redis")]
+    pub(crate) fn is_take(&self) -> bool {
+        self.cost > 0 && self.spec.is_semaphore()
+    }
+
     /// Whether an admitted decision with this verdict has charged it.
     pub(crate) fn is_made(&self, verdict: &Verdict) -> bool {
         self.cost > 0 && verdict.admitted

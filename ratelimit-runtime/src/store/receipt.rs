@@ -216,12 +216,7 @@ impl Receipt {
 fn holds(store: &Store, charged: &[(Charge, ChargeId)]) -> Vec<Arc<Hold>> {
     let Store::Memory(memory) = store else { return Vec::new() };
     let held = charged.iter().filter(|(charge, _)| charge.spec.is_semaphore());
-    let hold = |(charge, charge_id): &(Charge, ChargeId)| {
-        let (memory, charge_id) = (Arc::clone(memory), *charge_id);
-        let Charge { key, spec, cost, .. } = charge.clone();
-        Arc::new(Hold::new(0, move || memory.refund(&key, &spec, cost, Some(charge_id))))
-    };
-    held.map(hold).collect()
+    held.map(|(charge, charge_id)| memory.hold(0, charge.clone(), *charge_id)).collect()
 }
 
 #[cfg(test)]

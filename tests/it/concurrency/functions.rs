@@ -7,11 +7,9 @@ use std::time::Duration;
 use ratelimits::{ConcurrencyLimit, Decision, Error, Registry, concurrency_limit, count_limit, rate_limit};
 use tokio::time::{sleep, timeout};
 
-use super::until_remain;
+use super::{SOON, until_remain};
 use crate::support::registries::on_each_registry;
 use crate::support::until::until;
-
-const SOON: Duration = Duration::from_secs(10);
 
 /// How many calls run, and at most.
 #[derive(Default)]

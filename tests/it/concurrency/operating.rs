@@ -77,10 +77,7 @@ async fn policies_may_be_turned_off_while_calls_hold() {
         drop(first);
         until_remain(&jobs, "a", 1).await;
         file.replace("# none\n");
-        until("limits are on", Duration::from_secs(60), async || {
-            if registry.overrides().is_empty() { Ok(()) } else { Err("not yet".into()) }
-        })
-        .await;
+        in_force(registry, &[]).await;
         // What began while it was off holds nothing, and frees nothing.
         drop(during);
         until_remain(&jobs, "a", 1).await;

@@ -62,7 +62,7 @@ async fn processes_take_turns_and_ask_seldom() {
     let (total, messages) = (counts.iter().sum::<usize>(), server.script_calls().await - begin);
     println!("{counts:?} calls started, {total} with {messages} messages");
     let share = total as f64 / PROCESSES as f64;
-    assert!(counts.iter().all(|count| (*count as f64 / share - 1.0).abs() < 0.25), "{counts:?}");
+    assert!(counts.iter().all(|count| (*count as f64 / share - 1.0).abs() < 0.2), "{counts:?}");
     assert!(messages as usize <= 2 * total, "{messages} messages for {total} calls");
     // A call that the machine does not let run for a while is overtaken.
     let overtaken = |order: &[u64]| order.windows(2).filter(|pair| pair[0] > pair[1]).count();

@@ -7,11 +7,10 @@ use ratelimit_runtime::store::account::{Account, Heard, Message, Reply, Sent};
 
 use super::process::{Call, Faults, Process};
 use super::schedule::{LATEST, MILLISECOND, Network, SECOND, Schedule};
+use super::store::{TTL, reply_to};
 use crate::support::budget::budget;
 use crate::support::random::Random;
 
-/// How long a process is believed.
-pub(super) const TTL: u64 = 10 * SECOND;
 /// How long a process waits for a reply.
 const DEADLINE: u64 = 250 * MILLISECOND;
 /// How often a process looks whether it has something to say.
@@ -308,18 +307,7 @@ impl Simulation {
 
     fn arrives(&mut self, process: usize, message: usize, sent: Sent, reply_after: Option<u64>) {
         let (now, of) = (self.now(), sent.speaker);
-        let reply = match sent.message {
-            Message::Take(take) => Reply::Taken(self.store.take(now, TTL, of, take, self.max)),
-            Message::Release(released) => {
-                self.store.release(now, of, released);
-                Reply::Done
-            }
-            Message::Extend => Reply::Believed(self.store.extend(now, TTL, of)),
-            Message::Report(permits) => {
-                self.store.report(now, TTL, of, permits);
-                Reply::Done
-            }
-        };
+        let reply = reply_to(sent, &mut self.store, now, self.max);
         let sender = &mut self.processes[process];
         sender.is_misjudged &= !matches!(sent.message, Message::Report(_)) || of.epoch <= sender.epoch;
         let is_believed = match reply {

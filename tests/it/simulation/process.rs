@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use ratelimit_runtime::store::account::Account;
 
-use super::holds::TTL;
 use super::schedule::{Network, SECOND};
+use super::store::TTL;
 use crate::support::random::Random;
 
 /// What may fail in a schedule, and how often.

@@ -6,10 +6,10 @@ use ratelimit_runtime::algorithm::believed_holds::HoldsState;
 use ratelimit_runtime::store::account::{Account, Message, Reply, Sent};
 
 use super::schedule::{MILLISECOND, Network, SECOND, Schedule};
+use super::store::{TTL, reply_to};
 use crate::support::budget::budget;
 use crate::support::random::Random;
 
-const TTL: u64 = 10 * SECOND;
 const END: u64 = 60 * SECOND;
 /// For how long a process keeps its part after its turn.
 const KEEPS: u64 = 200 * MILLISECOND;
@@ -164,19 +164,7 @@ impl Simulation {
     }
 
     fn arrives(&mut self, process: usize, sent: Sent) {
-        let (now, of) = (self.schedule.now, sent.speaker);
-        let reply = match sent.message {
-            Message::Take(take) => Reply::Taken(self.store.take(now, TTL, of, take, self.max)),
-            Message::Release(released) => {
-                self.store.release(now, of, released);
-                Reply::Done
-            }
-            Message::Extend => Reply::Believed(self.store.extend(now, TTL, of)),
-            Message::Report(permits) => {
-                self.store.report(now, TTL, of, permits);
-                Reply::Done
-            }
-        };
+        let reply = reply_to(sent, &mut self.store, self.schedule.now, self.max);
         let back = self.schedule.random.between(500, 2 * MILLISECOND);
         self.schedule.after(back, Event::Hears(process, sent, reply));
     }

@@ -9,7 +9,7 @@ use crate::decide::on_store_error::OnStoreError;
 use crate::decide::request::AcquireRequest;
 use crate::decide::waiter_limit::WaiterLimit;
 use crate::key::Key;
-use crate::store::{AlgorithmSpec, Charge, Hold, MemoryStore, Mirrored, Outcome, Store};
+use crate::store::{AlgorithmSpec, Charge, MemoryStore, Mirrored, Outcome, Store};
 
 /// How soon after an outage another one is its continuation.
 const FLAPPING: Duration = Duration::from_secs(60);
@@ -88,12 +88,10 @@ impl Local {
         }
         for (index, charge) in held(request, outcome) {
             let share = Charge { spec: charge.spec.per_instance(self.instances), ..charge };
-            let Some((Charge { key, spec, cost, .. }, id)) = self.memory.mirror(&share, true) else {
-                continue;
-            };
-            let memory = Arc::clone(&self.memory);
-            let hold = Hold::new(index, move || memory.refund(&key, &spec, cost, Some(id)));
-            outcome.holds.push(Arc::new(hold));
+            let mirrored = self.memory.mirror(&share, true);
+            outcome
+                .holds
+                .extend(mirrored.map(|(charge, charge_id)| self.memory.hold(index, charge, charge_id)));
         }
     }
 }

@@ -1,20 +1,17 @@
 //! The ends of holds, as observers get them.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::{CallOutcome, Observation, Observers, Said};
-use crate::base::clock::Clock;
+use crate::base::clock;
 use crate::decide::charges::PolicyCharge;
 use crate::decide::definition::OwnedDefinition;
 use crate::key::{KeyParts, PartsOfKey};
 use crate::policy::Algorithm;
 use crate::store::Hold;
 use crate::store::decided_by::DecidedBy;
-
-/// It takes half as long to read as that of the standard library.
-static CLOCK: LazyLock<Clock> = LazyLock::new(Clock::process);
 
 /// What observers learn of a call that holds permits.
 struct Held {
@@ -23,7 +20,7 @@ struct Held {
     shadow: bool,
     source: Option<DecidedBy>,
     parts: KeyParts,
-    /// When it began, by the clock of this module.
+    /// When it began, by the clock of the process.
     since: u64,
 }
 
@@ -88,14 +85,15 @@ impl Observers {
         definition: OwnedDefinition,
     ) -> Arc<Hold> {
         let Observation { cost, shadow, source, parts, .. } = *seen;
-        let held = Held { definition, cost, shadow, source, parts: parts.to_owned(), since: CLOCK.now() };
+        let held =
+            Held { definition, cost, shadow, source, parts: parts.to_owned(), since: clock::PROCESS.now() };
         let observers = self.clone();
         Arc::new(Hold::new(charge, move || observers.released(&held)))
     }
 
     fn released(&self, Held { definition, cost, shadow, source, parts, since }: &Held) {
         let observation = Observation::undecided(definition, *cost, CallOutcome::Released);
-        let held = Duration::from_micros(CLOCK.now().saturating_sub(*since));
+        let held = Duration::from_micros(clock::PROCESS.now().saturating_sub(*since));
         let (parts, said) = (parts.all(), Said::Released(held));
         let observation = Observation { shadow: *shadow, source: *source, parts, said, ..observation };
         for observer in self.0.iter() {

@@ -37,6 +37,7 @@ use self::table::{KeyIndex, Table};
 pub(crate) use self::waiter::Waiter;
 use super::charge::{Charge, Outcome};
 use super::correction::{Corrected, Correction, CorrectionKind};
+use super::hold::Hold;
 use crate::algorithm::{AlgorithmSpec, ChargeId, PlainSpec, State, Verdict};
 use crate::base::clock::Clock;
 use crate::base::log::log;
@@ -157,6 +158,12 @@ impl MemoryStore {
             self.refund_under_lock(key, spec, refund);
         }
         self.report_refund(key);
+    }
+
+    /// Returns the hold of a charge that was made, at this index in its decision.
+    pub(crate) fn hold(self: &Arc<Self>, index: usize, charge: Charge, charge_id: ChargeId) -> Arc<Hold> {
+        let (store, Charge { key, spec, cost, .. }) = (Arc::clone(self), charge);
+        Arc::new(Hold::new(index, move || store.refund(&key, &spec, cost, Some(charge_id))))
     }
 
     /// Refunds a charge of a policy whose states are mostly plain.

@@ -118,7 +118,7 @@ impl Client {
             Err(_) if is_batch => return Vec::new(),
             Err(error) => return vec![Err(error); decisions.len()],
         };
-        let reply = match self.scripts.decide(form, decisions.iter().copied(), takes.sent()) {
+        let reply = match self.scripts.decide(form, decisions, takes.sent()) {
             Ok(invocation) => self.invoke(&invocation, deadline, is_batch).await,
             Err(error) => Err(CallError::NotSent(error)),
         };

@@ -137,7 +137,7 @@ impl Holds {
     /// Whether calls that were refused because Redis has lost what it knew may ask again.
     fn may_ask_again(&self, charges: &[Charge]) -> bool {
         let accounts = self.lock();
-        charges.iter().filter(|charge| is_take(charge)).all(|charge| {
+        charges.iter().filter(|charge| charge.is_take()).all(|charge| {
             let account = key_text(&charge.key).ok().and_then(|key| accounts.by_key.get(key));
             account.is_none_or(|account| account.account.may_ask_again())
         })
@@ -268,10 +268,6 @@ impl Holds {
 /// Returns the permits that a charge asks for. Of those that are never admitted, the script gets as many too.
 fn permits(charge: &Charge) -> u64 {
     charge.spec.max_cost().map_or(charge.cost, |most| charge.cost.min(most + 1))
-}
-
-fn is_take(charge: &Charge) -> bool {
-    charge.cost > 0 && charge.spec.is_semaphore()
 }
 
 /// Returns the microseconds since this process has begun to count them.

@@ -63,10 +63,7 @@ async fn nothing_is_held_while_a_policy_is_off() {
         assert_eq!(outcomes, ["admitted", "released", "shadow_limited"]);
         file.replace("# none\n");
         // One that begins before the policy is turned off ends afterwards.
-        until("the limits are on", Duration::from_secs(60), async || {
-            if registry.overrides().is_empty() { Ok(()) } else { Err("not yet".into()) }
-        })
-        .await;
+        crate::overrides::in_force(registry, &[]).await;
         let before = registry.scope(bound("ann", 1)).await.unwrap();
         file.replace(text);
         crate::overrides::in_force(registry, &["ends.bound", "ends.job"]).await;

@@ -174,7 +174,8 @@ proptest! {
                 Step::Debit(key, cost) => {
                     if specs[key].can_owe() {
                         let cuts = stores.each_ref().map(|store| store.debit(&keys[key], &specs[key], cost * bulk));
-                        prop_assert_eq!(cuts[0], cuts[1]);
+                        // With large numbers, several debts may exceed what a policy owes at most.
+                        prop_assert!(cuts == [false; 2] || bulk > 1 && cuts == [true; 2]);
                     }
                 }
                 Step::Pause(key, micros) => {

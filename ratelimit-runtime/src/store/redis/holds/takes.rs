@@ -1,6 +1,6 @@
 //! What decisions ask for, and what they take along.
 
-use super::{Holds, is_take, now, permits};
+use super::{Holds, now, permits};
 use crate::algorithm::Verdict;
 use crate::algorithm::believed_holds::Taken;
 use crate::algorithm::holds::HoldsSpec;
@@ -38,7 +38,7 @@ impl Holds {
         let mut asked = Vec::new();
         for (decision, charges) in decisions.enumerate() {
             for (index, charge) in charges.iter().enumerate() {
-                if is_take(charge) {
+                if charge.is_take() {
                     if let (true, Err(error)) = (asked.is_empty(), BACKGROUND.handle()) {
                         let text = format!("there is no thread that speaks for calls that run: {error}");
                         return Err(StoreError::permanent(text));

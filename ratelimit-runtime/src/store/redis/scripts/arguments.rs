@@ -62,11 +62,8 @@ pub(super) fn plain_bucket(charge: &Charge) -> Option<[u64; 2]> {
 }
 
 /// Returns the arguments of decisions about this many plain buckets each.
-pub(super) fn buckets<'a>(
-    decisions: impl Iterator<Item = &'a [Charge]> + Clone,
-    size: usize,
-) -> Vec<Argument> {
-    let mut numbers = decisions.flatten().filter_map(plain_bucket).peekable();
+pub(super) fn buckets(decisions: &[&[Charge]], size: usize) -> Vec<Argument> {
+    let mut numbers = decisions.iter().copied().flatten().filter_map(plain_bucket).peekable();
     let first = numbers.peek().copied();
     let all_equal = numbers.clone().all(|numbers| Some(numbers) == first);
     let numbers = numbers.take(if all_equal { 1 } else { usize::MAX });
@@ -86,10 +83,7 @@ struct Lists {
 }
 
 /// Returns the arguments of decisions about any charges.
-pub(super) fn lists<'a>(
-    decisions: impl Iterator<Item = &'a [Charge]>,
-    mut takes: impl Iterator<Item = Option<Sent>>,
-) -> Vec<Argument> {
+pub(super) fn lists(decisions: &[&[Charge]], mut takes: impl Iterator<Item = Option<Sent>>) -> Vec<Argument> {
     let (mut all, mut said): (Vec<Lists>, Vec<u8>) = (Vec::with_capacity(1), Vec::new());
     for charges in decisions {
         let formats = charges.iter().map(|charge| format(&charge.spec));
@@ -101,10 +95,9 @@ pub(super) fn lists<'a>(
         if let Some(lists) = all.last_mut() {
             let line = line_of(charges);
             for (index, charge) in charges.iter().enumerate() {
-                let is_take = charge.cost > 0 && charge.spec.is_semaphore();
-                let take = if is_take { takes.next().flatten() } else { None };
+                let take = if charge.is_take() { takes.next().flatten() } else { None };
                 pack(charge, line.is_some_and(|line| line != index), take, &mut lists.packed);
-                if is_take {
+                if charge.is_take() {
                     said.extend(who_takes(take).iter().flat_map(|number| number.to_le_bytes()));
                 }
             }

@@ -103,11 +103,11 @@ impl Scripts {
     pub(super) fn decide<'a>(
         &'a self,
         form: Form,
-        decisions: impl Iterator<Item = &'a [Charge]> + Clone,
+        decisions: &[&'a [Charge]],
         takes: impl Iterator<Item = Option<Sent>>,
     ) -> Result<Invocation<'a>, StoreError> {
-        let mut keys = Vec::with_capacity(decisions.clone().map(<[Charge]>::len).sum());
-        for charge in decisions.clone().flatten() {
+        let mut keys = Vec::with_capacity(decisions.iter().map(|charges| charges.len()).sum());
+        for charge in decisions.iter().copied().flatten() {
             keys.push(key_text(&charge.key)?);
         }
         let (script, arguments) = match (form, &self.decide_buckets) {
