@@ -61,7 +61,7 @@ run() {
 
 # Built first, because a test runs each example.
 run cargo build --locked -p examples -p mcp-examples -p web-examples --examples
-run cargo test --locked --workspace --features ratelimits/tls,ratelimits/actix,ratelimits/dashboard,ratelimits/metrics,ratelimits/overrides,ratelimits/serde,ratelimits/tonic
+run cargo test --locked --workspace --features ratelimits/tls,ratelimits/actix,ratelimits/calendar,ratelimits/dashboard,ratelimits/metrics,ratelimits/overrides,ratelimits/serde,ratelimits/tonic
 # With tokio's pausable clock, without TLS and integrations.
 run cargo test --locked --features test-util --test paused
 # With loom's atomics and mutex in the memory store, and so in a build of its own.

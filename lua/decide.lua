@@ -26,6 +26,11 @@ local function start_together(entries)
   return true
 end
 
+-- Whether an error asks for the windows of calendars around another time, which only costs another call.
+local function asks_for_time(text)
+  return type(text) == 'string' and string.find(text, 'OUTSIDE ', 1, true)
+end
+
 -- Runs a step of an algorithm as of the time of its key.
 local function run(step, entry)
   now = entry.now
@@ -63,7 +68,8 @@ local function decide(offset, size)
     now = started
     if not ok then
       entry = {error_text(entry), cost = 0, failed = true}
-      if not shadow then failure = entry[1] end
+      -- A process that is to ask again has charged nothing yet.
+      if not shadow or asks_for_time(entry[1]) then failure = entry[1] end
     end
     entry.of, entry.shadow, entry.now, entry.pause = of, shadow, time, ok and pauses[key]
     entries[i] = entry

@@ -11,6 +11,7 @@
 -- reply  doubles: now, then for each charge what was read, which starts with a negative number if its own policy refuses it:
 --          gcra                tat                 the arrival time before the charge, at least now
 --          fixed_window        opened, count
+--          calendar_window     opened, used, ends, pays
 --          sliding_window      newest, counted     the timestamp of the newest entry that counts, or now; the permits counted; if
 --                                                  the charge is refused or costs 0, also when it will fit, or 0
 --          interval_bucket     anchor, missing
@@ -28,7 +29,7 @@ local left = 9
 local found = {0, 0, 0, 0, 0}
 -- A table with room for a few numbers need not grow for them.
 local reply, length, first, count = {now, 0, 0}, 1, 1, #KEYS
-local add_entry, decide_fully, take_back
+local add_entry, decide_fully, asked_for_time, take_back
 
 while first <= count do
   if has_more then
@@ -317,6 +318,7 @@ while first <= count do
       reply[length + 1], reply[length + 2] = ok and tat or -tat, made
       to_write, length = true, length + 2
 
+    --[[ plain_calendar_read.lua ]]
     --[[ plain_holds_read.lua ]]
     else
       plain = false
@@ -366,6 +368,7 @@ while first <= count do
       end
       if result.err then failed = true break end
       done = i
+    --[[ plain_calendar_write.lua ]]
     elseif kind == 3 then
       local total, newest, unit = found[f + 2], found[f + 3], args[at + 4]
       local span = args[at + 3] + unit
@@ -440,7 +443,7 @@ while first <= count do
   if failed or not plain then
     if not decide_fully then
       --[[ decide.lua ]]
-      decide_fully = decide
+      decide_fully, asked_for_time = decide, asks_for_time
       -- Undoes what was done to a key: `touched` if more than the charge was added.
       function take_back(key, at, f, touched)
         local kind, cost, period = math.abs(args[at]), args[at + 1], args[at + 3]
@@ -487,7 +490,8 @@ while first <= count do
     length = before + 1
     reply[length] = decide_fully(first - 1, size)
     left = left - size
-    if left <= 0 then return reply end
+    -- Those after a decision that the process is to ask for again are not to be made before it.
+    if left <= 0 or asked_for_time(reply[length]) then return reply end
   end
   first = last + 1
 end

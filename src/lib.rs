@@ -82,7 +82,8 @@ pub use ratelimit_macros::rate_limit;
 /// | argument | meaning |
 /// | --- | --- |
 /// | `limit` | The permits of a window |
-/// | `period` | The length of a window: `"1h30m"`, a [`Duration`](std::time::Duration), or whole seconds |
+/// | `period` | The length of a window: `"1h30m"`, a [`Duration`](std::time::Duration), or whole seconds. With the feature `calendar` also `"day"`, `"week"`, `"month"` or `"year"` |
+/// | `zone` | The time zone of a calendar (`"Europe/Berlin"`, or an expression such as `org.zone`); UTC without. Weeks begin on Mondays. See [Choosing](crate::guide::choosing#days-and-months) |
 /// | `aligned` | Starts windows at multiples of `period` since the Unix epoch, UTC. By default the first call of a key opens its window |
 /// | `lease` | Takes this many permits of Redis at a time (`100`), for the calls of the process to spend: see [Leases](crate::guide::leases#leases). No effect in process. Excludes `timeout`, `charge_when`, `settle`, `shadow`, and other limits on the function |
 ///
@@ -236,6 +237,9 @@ pub mod observe {
     };
 }
 
+#[cfg(feature = "calendar")]
+#[cfg_attr(docsrs, doc(cfg(feature = "calendar")))]
+pub use ratelimit_runtime::CalendarPeriod;
 #[cfg(feature = "dashboard")]
 #[cfg_attr(docsrs, doc(cfg(feature = "dashboard")))]
 pub use ratelimit_runtime::dashboard;

@@ -27,7 +27,7 @@
 //! | algorithm | commands |
 //! | --- | --- |
 //! | `gcra` | `TIME` `GET` `SET` `INCRBY` `EXPIREAT` `DEL` |
-//! | `adjustable_gcra`, `settled_gcra`, `interval_bucket`, `warming_up`, `fixed_window` | `TIME` `GET` `SET` `DEL` |
+//! | `adjustable_gcra`, `settled_gcra`, `interval_bucket`, `warming_up`, `fixed_window`, `calendar_window` | `TIME` `GET` `SET` `DEL` |
 //! | `sliding_window` | `TIME` `LLEN` `LINDEX` `LRANGE` `LSET` `LTRIM` `RPUSH` `EXPIREAT` `DEL` |
 //! | `holds` | `TIME` `HMGET` `HGETALL` `HSET` `HDEL` `EXPIREAT` `DEL` |
 #![forbid(unsafe_code)]
@@ -43,7 +43,7 @@ macro_rules! adjustable {
 
 /// The algorithms, named after their files, in the order of their numbers in the arguments of the scripts, from 1 on. Each has a
 /// Rust twin of the same name.
-pub const ALGORITHMS: [(&str, &str); 10] = [
+pub const ALGORITHMS: [(&str, &str); 11] = [
     ("gcra", include_str!("../gcra.lua")),
     ("fixed_window", include_str!("../fixed_window.lua")),
     ("sliding_window", include_str!("../sliding_window.lua")),
@@ -57,6 +57,7 @@ pub const ALGORITHMS: [(&str, &str); 10] = [
         concat!(include_str!("../adjustable_gcra.lua"), "--[[ all ]]\n", include_str!("../settled_gcra.lua")),
     ),
     ("holds", include_str!("../holds.lua")),
+    ("calendar_window", include_str!("../calendar_window.lua")),
 ];
 
 /// The files that are part of every script, or included in others.
@@ -66,6 +67,8 @@ const PRELUDE: &str = include_str!("../prelude.lua");
 const ALGORITHMS_BY_NUMBER: &str = include_str!("../algorithms.lua");
 const DECIDE: &str = include_str!("../decide.lua");
 const PLAIN: &str = include_str!("../plain.lua");
+const PLAIN_CALENDAR_READ: &str = include_str!("../plain_calendar_read.lua");
+const PLAIN_CALENDAR_WRITE: &str = include_str!("../plain_calendar_write.lua");
 const PLAIN_HOLDS_READ: &str = include_str!("../plain_holds_read.lua");
 const PLAIN_HOLDS_WRITE: &str = include_str!("../plain_holds_write.lua");
 const PLAIN_BUCKETS: &str = include_str!("../plain_buckets.lua");
@@ -124,6 +127,8 @@ fn assemble(part: Part, pieces: &[&str], algorithms: &[(&str, &str)]) -> String 
     let mut script = [&[CLOCK], pieces].concat().concat();
     // Each may include those after it.
     let files = [
+        ("plain_calendar_read", PLAIN_CALENDAR_READ),
+        ("plain_calendar_write", PLAIN_CALENDAR_WRITE),
         ("plain_holds_read", PLAIN_HOLDS_READ),
         ("plain_holds_write", PLAIN_HOLDS_WRITE),
         ("decide", DECIDE),

@@ -2,6 +2,7 @@
 
 use proc_macro2::TokenStream;
 use ratelimit_syntax::expr::{has_division, literal, peel, word};
+use ratelimit_syntax::{AttributeKind, CALENDAR_PERIODS};
 use syn::{BinOp, Expr, ExprBinary, ExprLit, Lit, UnOp};
 
 use crate::args::Args;
@@ -41,6 +42,8 @@ pub(crate) enum Unit {
     Timeout,
     /// Permits, or a duration's worth of them.
     Burst,
+    /// The name of a time zone.
+    Zone,
 }
 
 /// The value of one argument.
@@ -69,6 +72,7 @@ impl Number {
             (Unit::Count | Unit::Cost, Form::Float | Form::Text) => false,
             (Unit::Burst | Unit::Period, Form::Float) => false,
             (Unit::Precision | Unit::Timeout, Form::Int | Form::Float) => false,
+            (Unit::Zone, Form::Int | Form::Float) => false,
             (Unit::Timeout, Form::Computed) => !is_forever(expr, args),
             (Unit::Rate, Form::Computed) => !is_unquoted_rate(expr, args),
             _ => true,
@@ -86,6 +90,9 @@ impl Number {
             let seconds = whole(expr).filter(|_| unit == Unit::Timeout);
             let message = seconds.and_then(|digits| unit.lacked_by(name, digits));
             errors.on(expr, message.unwrap_or_else(|| unit.expected(name)));
+            None
+        } else if let Some(message) = calendar_word(name, expr, args) {
+            errors.on(expr, message);
             None
         } else if let Some(message) = literal(expr).and_then(|text| unit.lacked_by(name, &text.value())) {
             errors.on(expr, message);
@@ -129,6 +136,11 @@ impl Unit {
             Unit::Burst => {
                 format!(
                     "`{name}` is a whole number of permits or a duration; write `{name} = 10` or `{name} = \"5s\"`"
+                )
+            }
+            Unit::Zone => {
+                format!(
+                    "`{name}` is the name of a time zone; write `{name} = \"Europe/Berlin\"`, or an expression"
                 )
             }
         }
@@ -180,6 +192,26 @@ pub(crate) fn is_fraction(tokens: TokenStream) -> bool {
 /// Returns whether it is `forever` without quotes, and no argument of the function.
 fn is_forever(expr: &Expr, args: &Args) -> bool {
     word(expr).is_some_and(|word| word == "forever" && !args.binds(word))
+}
+
+/// Returns what to write instead of the period of a calendar without quotes, unless it is an argument of the function, or for another
+/// attribute than `count_limit`, which reads its own before.
+fn calendar_word(name: &str, expr: &Expr, args: &Args) -> Option<String> {
+    if name != "period" {
+        return None;
+    }
+    let unquoted = word(expr).filter(|word| !args.binds(word)).map(ToString::to_string);
+    let period = unquoted
+        .or_else(|| Some(literal(expr)?.value()))
+        .filter(|it| CALENDAR_PERIODS.contains(&it.as_str()))?;
+    Some(match args.kind {
+        AttributeKind::Count => {
+            format!("the period of a calendar is a string; write `period = \"{period}\"`")
+        }
+        _ => format!(
+            "only `count_limit` has the windows of a calendar, such as `\"{period}\"`; write a duration, like `period = \"1d\"`"
+        ),
+    })
 }
 
 /// The units of durations and rates.

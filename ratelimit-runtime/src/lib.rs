@@ -18,6 +18,8 @@ mod policy;
 pub mod store;
 mod usage;
 
+#[cfg(feature = "calendar")]
+pub use base::calendar::CalendarPeriod;
 pub use base::invalid_policy::InvalidPolicy;
 pub use base::rate::Rate;
 pub use decide::decision::{Decision, PolicyDecision};

@@ -37,6 +37,9 @@ const SHARED: [&str; 15] = [
 /// The values of `on_store_error`.
 pub const ON_STORE_ERROR: [&str; 3] = ["local", "allow", "deny"];
 
+/// The periods of `count_limit` that are those of a calendar.
+pub const CALENDAR_PERIODS: [&str; 4] = ["day", "week", "month", "year"];
+
 /// The values of `key_type`.
 pub const KEY_TYPES: [&str; 4] = ["IP", "USER", "METHOD", "CUSTOM"];
 
@@ -95,7 +98,7 @@ impl AttributeKind {
     const fn others(self) -> &'static [&'static str] {
         match self {
             AttributeKind::Rate => &["refill", "lease"],
-            AttributeKind::Count => &["lease"],
+            AttributeKind::Count => &["zone", "lease"],
             AttributeKind::Funnel | AttributeKind::Window | AttributeKind::Concurrency => &[],
         }
     }

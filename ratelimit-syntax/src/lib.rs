@@ -13,5 +13,5 @@ mod words;
 
 #[cfg(feature = "parse")]
 pub use arguments::{Argument, Arguments, Problem, ProblemKind};
-pub use attribute_kind::{AttributeKind, KEY_TYPES, ON_STORE_ERROR};
+pub use attribute_kind::{AttributeKind, CALENDAR_PERIODS, KEY_TYPES, ON_STORE_ERROR};
 pub use words::{closest, closest_path, listed};

@@ -39,13 +39,14 @@ impl FromStr for PolicyText {
                     policy = policy.with_argument(name, value.as_argument())?;
                 }
                 (name, _) if attribute.numbers().contains(&name) => return Err(computed(name)),
-                ("refill" | "borrow" | "aligned" | "queue", _) => {}
+                ("refill" | "borrow" | "aligned" | "queue" | "zone", _) => {}
                 ("name", Value::Literal(Literal::Text(name))) => parsed.label.clone_from(name),
                 ("cost", value) => parsed.cost = cost(value)?,
                 (name, _) => parsed.ignored.push(name),
             }
         }
         check_required(attribute, &arguments)?;
+        policy = in_zone(policy, &arguments)?;
         policy.check()?;
         Ok(PolicyText { policy, ..parsed })
     }
@@ -63,12 +64,23 @@ pub(crate) fn with_computed(text: &str) -> Result<(Policy, Vec<String>), Invalid
             _ => computed.push((*name).to_owned()),
         }
     }
+    let policy = in_zone(policy, &arguments)?;
     let policy = match has(&arguments, "settle") || has(&arguments, "bind") {
         true => policy.settled(),
         false if has(&arguments, "pause_when") || !computed.is_empty() => policy.computed(),
         false => policy,
     };
     Ok((policy, computed))
+}
+
+/// Returns the policy with the time zone of its calendar. Keys do not depend on one that is computed.
+fn in_zone(policy: Policy, arguments: &[Argument]) -> Result<Policy, InvalidText> {
+    match arguments.iter().find(|argument| argument.name == "zone") {
+        Some(Argument { value: Value::Literal(zone), .. }) => {
+            Ok(policy.with_argument("zone", zone.as_argument())?)
+        }
+        _ => Ok(policy),
+    }
 }
 
 /// Returns the permits of a call, unless they are computed.

@@ -3,6 +3,7 @@
 mod axum;
 mod batches;
 mod blocking;
+mod calendar;
 mod changing;
 mod concurrency;
 mod conformance;

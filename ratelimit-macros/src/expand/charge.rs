@@ -75,7 +75,7 @@ fn options(tag: Tag, index: usize, limit: &Limit, lease: &TokenStream) -> TokenS
     let (number, variant, shadow) = (limit.number, limit.policy.variant(), limit.shadow);
     let algorithm = match limit.policy {
         Policy::TokenBucket { .. } => quote!(TokenBucket),
-        Policy::FixedWindow { .. } => quote!(FixedWindow),
+        Policy::FixedWindow { .. } | Policy::CalendarWindow { .. } => quote!(FixedWindow),
         Policy::LeakyBucket { .. } => quote!(LeakyBucket),
         Policy::SlidingWindow { .. } => quote!(SlidingWindow),
         Policy::ConcurrencyLimit { .. } => quote!(Semaphore),

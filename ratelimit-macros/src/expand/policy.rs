@@ -40,6 +40,7 @@ impl<'a> Numbers<'a> {
                     Unit::Precision => "precision",
                     Unit::Timeout => "timeout",
                     Unit::Burst => "burst",
+                    Unit::Zone => "zone",
                 },
                 span,
             );
@@ -159,6 +160,7 @@ impl<'a> Numbers<'a> {
             Unit::Rate => quote!(__ratelimits::Rate::per_second(1)),
             Unit::Burst => quote!(__ratelimits::runtime_args::Burst::Permits(1)),
             Unit::Period | Unit::Precision | Unit::Timeout => quote!(::core::time::Duration::from_secs(1)),
+            Unit::Zone => quote!(__ratelimits::Zone::UTC),
         })
     }
 }
@@ -203,6 +205,12 @@ fn build(limit: &Limit, value: impl Fn(&Number) -> TokenStream) -> TokenStream {
             let aligned = aligned.then(|| quote!(.aligned()));
             quote!(__ratelimits::Policy::FixedWindow(__ratelimits::FixedWindow::new(#limit, #period) #aligned))
         }
+        Policy::CalendarWindow { limit, period, zone } => {
+            let (limit, zone) = (value(limit), zone.as_ref().map(&value));
+            let zone = zone.unwrap_or_else(|| quote!(__ratelimits::Zone::UTC));
+            let new = Ident::new("calendar_window", hygienic(period.span()));
+            quote!(__ratelimits::Policy::FixedWindow(__ratelimits::const_args::#new(#limit, #period, #zone)))
+        }
         Policy::LeakyBucket { capacity, leak, queue } => {
             let new = if leak.unit == Unit::Rate { quote!(new) } else { quote!(draining) };
             let (capacity, leak) = (value(capacity), value(leak));
@@ -235,6 +243,7 @@ fn constant(number: &Number, value: &TokenStream) -> TokenStream {
     let name = constant_name(number);
     let ty = match (number.unit, number.form) {
         (Unit::Rate, _) => quote!(__ratelimits::Rate),
+        (Unit::Zone, _) => quote!(__ratelimits::Zone),
         (Unit::Period | Unit::Precision | Unit::Timeout, _) | (_, Form::Text) => {
             quote!(::core::time::Duration)
         }
@@ -254,6 +263,7 @@ fn literal(number: &Number) -> TokenStream {
         (Unit::Rate, Form::Float) => ("rate_float", Some("f64")),
         (Unit::Rate, _) => ("rate_int", Some("i128")),
         (Unit::Timeout, _) => ("timeout", None),
+        (Unit::Zone, _) => ("zone", None),
         (_, Form::Text) => ("duration", None),
         (Unit::Period | Unit::Precision, _) => ("seconds", Some("i128")),
         (Unit::Count | Unit::Burst, _) => ("count", Some("i128")),

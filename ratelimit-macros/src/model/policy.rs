@@ -1,7 +1,8 @@
 //! The algorithm of an attribute and its numbers.
 
-use ratelimit_syntax::AttributeKind;
-use ratelimit_syntax::expr::word;
+use ratelimit_syntax::expr::{literal, word};
+use ratelimit_syntax::{AttributeKind, CALENDAR_PERIODS};
+use syn::LitStr;
 
 use crate::args::Args;
 use crate::errors::Errors;
@@ -9,11 +10,35 @@ use crate::number::{Form, Number, Unit};
 
 /// An algorithm and its numbers.
 pub(crate) enum Policy {
-    TokenBucket { rate: Number, burst: Option<Number>, refill: Refill },
-    FixedWindow { limit: Number, period: Number, aligned: bool },
-    LeakyBucket { capacity: Number, leak: Number, queue: bool },
-    SlidingWindow { limit: Number, period: Number, precision: Option<Number> },
-    ConcurrencyLimit { max: Number },
+    TokenBucket {
+        rate: Number,
+        burst: Option<Number>,
+        refill: Refill,
+    },
+    FixedWindow {
+        limit: Number,
+        period: Number,
+        aligned: bool,
+    },
+    /// The period is one of [`CALENDAR_PERIODS`](ratelimit_syntax::CALENDAR_PERIODS).
+    CalendarWindow {
+        limit: Number,
+        period: LitStr,
+        zone: Option<Number>,
+    },
+    LeakyBucket {
+        capacity: Number,
+        leak: Number,
+        queue: bool,
+    },
+    SlidingWindow {
+        limit: Number,
+        period: Number,
+        precision: Option<Number>,
+    },
+    ConcurrencyLimit {
+        max: Number,
+    },
 }
 
 /// How a token bucket refills, and what it lets a call take.
@@ -38,6 +63,7 @@ impl Policy {
             },
             Policy::FixedWindow { aligned: false, .. } => "fixed window",
             Policy::FixedWindow { aligned: true, .. } => "aligned fixed window",
+            Policy::CalendarWindow { .. } => "calendar window",
             Policy::LeakyBucket { queue: false, .. } => "leaky bucket",
             Policy::LeakyBucket { queue: true, .. } => "leaky bucket queue",
             Policy::SlidingWindow { precision: None, .. } => "sliding window log",
@@ -51,6 +77,7 @@ impl Policy {
         let numbers = match self {
             Policy::TokenBucket { rate, burst, refill } => [Some(rate), burst.as_ref(), refill.warmup()],
             Policy::FixedWindow { limit, period, .. } => [Some(limit), Some(period), None],
+            Policy::CalendarWindow { limit, zone, .. } => [Some(limit), zone.as_ref(), None],
             Policy::LeakyBucket { capacity, leak, .. } => [Some(capacity), Some(leak), None],
             Policy::SlidingWindow { limit, period, precision } => {
                 [Some(limit), Some(period), precision.as_ref()]
@@ -84,6 +111,19 @@ impl Policy {
             }
             AttributeKind::Count => {
                 let limit = required(args, "limit", Unit::Count, "100", errors);
+                let zone = Number::read(args, "zone", Unit::Zone, errors);
+                if let Some(period) = calendar_period(args) {
+                    if let Some(aligned) = args.span("aligned") {
+                        errors.at(aligned, "the windows of a calendar are aligned; leave out `aligned`");
+                    }
+                    return Some(Policy::CalendarWindow { limit: limit?, period, zone });
+                }
+                if let Some(zone) = args.span("zone") {
+                    errors.at(
+                        zone,
+                        "`zone` belongs to the windows of a calendar; write `period = \"day\"`, `\"week\"`, `\"month\"` or `\"year\"`",
+                    );
+                }
                 let period = required(args, "period", Unit::Period, "\"1m\"", errors);
                 Some(Policy::FixedWindow { limit: limit?, period: period?, aligned: args.has("aligned") })
             }
@@ -116,6 +156,12 @@ impl Policy {
             }
         }
     }
+}
+
+/// Returns the period, if it is one of a calendar.
+fn calendar_period(args: &Args) -> Option<LitStr> {
+    let period = literal(args.value("period")?)?;
+    CALENDAR_PERIODS.contains(&period.value().as_str()).then(|| period.clone())
 }
 
 impl Refill {

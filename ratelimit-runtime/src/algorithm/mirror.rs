@@ -38,9 +38,10 @@ impl AlgorithmSpec {
                 let verdict = self.verdict(snapshot, now, cost, u64::MAX);
                 verdict.admitted && level <= owes * verdict.charge_id.at.saturating_sub(snapshot[0])
             }
-            AlgorithmSpec::FixedWindow(_) | AlgorithmSpec::SlidingWindow(_) | AlgorithmSpec::Holds(_) => {
-                false
-            }
+            AlgorithmSpec::FixedWindow(_)
+            | AlgorithmSpec::CalendarWindow(_)
+            | AlgorithmSpec::SlidingWindow(_)
+            | AlgorithmSpec::Holds(_) => false,
         };
         takes.then_some(cost)
     }
@@ -56,6 +57,7 @@ impl AlgorithmSpec {
     ) -> Option<(u64, ChargeId)> {
         self.change(state, now, None, |state, now| match self {
             AlgorithmSpec::FixedWindow(spec) => spec.mirror(state, now, cost, owes),
+            AlgorithmSpec::CalendarWindow(spec) => spec.mirror(state, now, cost, owes),
             AlgorithmSpec::SlidingWindow(spec) => spec.mirror(state, now, cost, owes),
             AlgorithmSpec::Holds(spec) => spec.mirror(state, now, cost),
             _ => None,

@@ -7,6 +7,7 @@
 
 pub mod adjustable_gcra;
 pub mod believed_holds;
+pub mod calendar_window;
 mod credits;
 mod debt;
 pub mod fixed_window;

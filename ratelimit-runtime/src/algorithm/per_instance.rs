@@ -5,6 +5,7 @@
 //! becomes exactly that, as no process runs for long enough to grant a second one.
 
 use super::adjustable_gcra::AdjustableGcraSpec;
+use super::calendar_window::CalendarWindowSpec;
 use super::fixed_window::FixedWindowSpec;
 use super::gcra::{GcraKind, GcraSpec};
 use super::holds::HoldsSpec;
@@ -37,6 +38,10 @@ impl AlgorithmSpec {
                 AlgorithmSpec::WarmingUp(WarmingUpSpec { rate: spec.rate.per_instance(instances), ..spec })
             }
             AlgorithmSpec::FixedWindow(spec) => AlgorithmSpec::FixedWindow(spec.per_instance(n)),
+            // No share can lengthen a month.
+            AlgorithmSpec::CalendarWindow(CalendarWindowSpec { limit, calendar }) => {
+                AlgorithmSpec::CalendarWindow(CalendarWindowSpec { limit: (limit / n).max(1), calendar })
+            }
             AlgorithmSpec::SlidingWindow(spec) => AlgorithmSpec::SlidingWindow(spec.per_instance(n)),
             AlgorithmSpec::Holds(HoldsSpec { max }) => {
                 AlgorithmSpec::Holds(HoldsSpec { max: max.div_ceil(n) })

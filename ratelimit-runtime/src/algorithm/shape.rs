@@ -28,6 +28,9 @@ impl AlgorithmSpec {
             (AlgorithmSpec::FixedWindow(one), AlgorithmSpec::FixedWindow(other)) => {
                 (one.period, one.aligned) == (other.period, other.aligned)
             }
+            (AlgorithmSpec::CalendarWindow(one), AlgorithmSpec::CalendarWindow(other)) => {
+                one.calendar.period_name() == other.calendar.period_name()
+            }
             (AlgorithmSpec::SlidingWindow(one), AlgorithmSpec::SlidingWindow(other)) => {
                 (one.period, one.precision) == (other.period, other.precision)
             }
@@ -48,7 +51,7 @@ mod tests {
     use crate::policy::{ConcurrencyLimit, FixedWindow, LeakyBucket, Policy, SlidingWindow, TokenBucket};
 
     fn policy() -> impl Strategy<Value = Policy> {
-        (0..17, 1..3_u64, 2..4_u64).prop_map(|(kind, limit, seconds)| {
+        (0..18, 1..3_u64, 2..4_u64).prop_map(|(kind, limit, seconds)| {
             let rate = Rate::new(limit, Duration::from_secs(seconds));
             let bucket = TokenBucket::new(rate).burst(limit + seconds);
             let funnel = LeakyBucket::new(limit, rate);
@@ -71,6 +74,14 @@ mod tests {
                 13 => bucket.borrow().settled().into(),
                 14 => funnel.settled().into(),
                 15 => ConcurrencyLimit::new(limit).into(),
+                #[cfg(feature = "calendar")]
+                16 => {
+                    let period = crate::CalendarPeriod::ALL[seconds as usize];
+                    FixedWindow::calendar(limit, period)
+                        .zone(["UTC", "Asia/Tokyo"][limit as usize - 1])
+                        .unwrap()
+                        .into()
+                }
                 _ => sliding.precision(Duration::from_secs(1)).into(),
             }
         })

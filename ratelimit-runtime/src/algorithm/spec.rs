@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::adjustable_gcra::AdjustableGcraSpec;
+use super::calendar_window::CalendarWindowSpec;
 use super::fixed_window::FixedWindowSpec;
 use super::gcra::{GcraKind, GcraSpec};
 use super::holds::HoldsSpec;
@@ -31,6 +32,8 @@ pub enum AlgorithmSpec {
     WarmingUp(WarmingUpSpec),
     /// A fixed window.
     FixedWindow(FixedWindowSpec),
+    /// A fixed window of a calendar.
+    CalendarWindow(CalendarWindowSpec),
     /// A sliding window.
     SlidingWindow(SlidingWindowSpec),
     /// A semaphore.
@@ -47,6 +50,7 @@ macro_rules! dispatch {
             AlgorithmSpec::IntervalBucket($spec) => $then,
             AlgorithmSpec::WarmingUp($spec) => $then,
             AlgorithmSpec::FixedWindow($spec) => $then,
+            AlgorithmSpec::CalendarWindow($spec) => $then,
             AlgorithmSpec::SlidingWindow($spec) => $then,
             AlgorithmSpec::Holds($spec) => $then,
         }
@@ -117,7 +121,10 @@ impl AlgorithmSpec {
     pub fn reserves(&self) -> bool {
         !matches!(
             self,
-            AlgorithmSpec::FixedWindow(_) | AlgorithmSpec::SlidingWindow(_) | AlgorithmSpec::Holds(_)
+            AlgorithmSpec::FixedWindow(_)
+                | AlgorithmSpec::CalendarWindow(_)
+                | AlgorithmSpec::SlidingWindow(_)
+                | AlgorithmSpec::Holds(_)
         )
     }
 
@@ -157,6 +164,7 @@ impl AlgorithmSpec {
             AlgorithmSpec::SettledGcra(spec) => spec.debit(state, now, cost),
             AlgorithmSpec::IntervalBucket(spec) => spec.debit(state, now, cost),
             AlgorithmSpec::FixedWindow(spec) => spec.debit(state, now, cost),
+            AlgorithmSpec::CalendarWindow(spec) => spec.debit(state, now, cost),
             AlgorithmSpec::SlidingWindow(spec) => spec.debit(state, now, cost),
             AlgorithmSpec::WarmingUp(_) | AlgorithmSpec::Holds(_) => false,
         })
@@ -193,6 +201,7 @@ impl AlgorithmSpec {
             AlgorithmSpec::IntervalBucket(spec) => Some(spec.burst),
             AlgorithmSpec::WarmingUp(_) => None,
             AlgorithmSpec::FixedWindow(spec) => Some(spec.limit),
+            AlgorithmSpec::CalendarWindow(spec) => Some(spec.limit),
             AlgorithmSpec::SlidingWindow(spec) => Some(spec.limit),
             AlgorithmSpec::Holds(spec) => Some(spec.max),
         }
@@ -214,6 +223,9 @@ impl AlgorithmSpec {
             }
             AlgorithmSpec::FixedWindow(spec) => {
                 AlgorithmSpec::FixedWindow(FixedWindowSpec { limit: MAX_PERMITS, ..spec })
+            }
+            AlgorithmSpec::CalendarWindow(spec) => {
+                AlgorithmSpec::CalendarWindow(CalendarWindowSpec { limit: MAX_PERMITS, ..spec })
             }
             AlgorithmSpec::SlidingWindow(spec) => {
                 AlgorithmSpec::SlidingWindow(SlidingWindowSpec { limit: MAX_PERMITS, ..spec })
@@ -250,6 +262,7 @@ impl AlgorithmSpec {
             }
             AlgorithmSpec::WarmingUp(spec) => spec.warmup,
             AlgorithmSpec::FixedWindow(spec) => spec.period,
+            AlgorithmSpec::CalendarWindow(spec) => spec.calendar.average(),
             AlgorithmSpec::SlidingWindow(spec) => spec.period,
             AlgorithmSpec::Holds(_) => 0,
         }
@@ -286,6 +299,7 @@ impl AlgorithmSpec {
             AlgorithmSpec::WarmingUp(spec) => spec.adjustable,
             AlgorithmSpec::Gcra(_)
             | AlgorithmSpec::FixedWindow(_)
+            | AlgorithmSpec::CalendarWindow(_)
             | AlgorithmSpec::SlidingWindow(_)
             | AlgorithmSpec::Holds(_) => false,
         }
@@ -305,6 +319,7 @@ impl AlgorithmSpec {
             AlgorithmSpec::WarmingUp(_) => 8,
             AlgorithmSpec::SettledGcra(_) => 9,
             AlgorithmSpec::Holds(_) => 10,
+            AlgorithmSpec::CalendarWindow(_) => 11,
         }
     }
 }

@@ -21,6 +21,8 @@ pub enum State {
     WarmingUp(WarmingUpState),
     /// The state of a [`FixedWindowSpec`](super::fixed_window::FixedWindowSpec).
     FixedWindow(FixedWindowState),
+    /// The state of a [`CalendarWindowSpec`](super::calendar_window::CalendarWindowSpec).
+    CalendarWindow(CalendarWindowState),
     /// The state of a [`SlidingWindowSpec`](super::sliding_window::SlidingWindowSpec).
     SlidingWindow(SlidingWindowState),
     /// Any of these, of a key that is paused. In an `Arc`, which drops it by a call: dropping a state is compiled into hot paths, and
@@ -145,6 +147,19 @@ impl FixedWindowState {
     pub(super) fn of_plain(opened: u64, count: u64) -> Self {
         FixedWindowState { opened, count, owed: 0, pays: 0 }
     }
+}
+
+/// An open window of a calendar.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CalendarWindowState {
+    /// As in [`FixedWindowState`].
+    pub(super) opened: u64,
+    /// The permits charged to it, and those of debts and mirrored charges that it owes.
+    pub(super) used: u64,
+    /// When it ends.
+    pub(super) ends: u64,
+    /// How much of what is used it pays, and each of the next windows: the largest limit of its calls.
+    pub(super) pays: u64,
 }
 
 /// The charges of a sliding window in order of their timestamps.

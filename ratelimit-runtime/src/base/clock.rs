@@ -11,6 +11,8 @@ mod shared_anchor;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
+#[cfg(feature = "calendar")]
+use std::time::SystemTime;
 
 #[cfg(not(feature = "test-util"))]
 use counter::{CounterClock, monotonic};
@@ -36,6 +38,28 @@ enum TimeSource {
 
 /// The clock of this process, for times that are of no store. It takes half as long to read as that of the standard library.
 pub(crate) static PROCESS: LazyLock<Clock> = LazyLock::new(Clock::process);
+
+/// Returns by how many microseconds the system's clock is ahead of those of the memory stores, which it was read for once. With the
+/// feature `test-util` they are the same.
+#[cfg(feature = "calendar")]
+pub(crate) fn ahead() -> i64 {
+    #[cfg(any(test, feature = "test-util"))]
+    return 0;
+    #[cfg(not(any(test, feature = "test-util")))]
+    {
+        // What adjusts the system's clock slowly, without setting it, adjusts the others as well.
+        const SET: i64 = 100_000;
+        let [before, system, after] = [PROCESS.now(), system(), PROCESS.now()].map(|time| time as i64);
+        if (before - SET..=after + SET).contains(&system) { 0 } else { system - after }
+    }
+}
+
+/// Returns the time of the system's clock, in microseconds since the Unix epoch.
+#[cfg(all(feature = "calendar", any(feature = "redis", not(any(test, feature = "test-util")))))]
+pub(crate) fn system() -> u64 {
+    let epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    epoch.map_or(0, |epoch| epoch.as_micros() as u64)
+}
 
 impl Clock {
     /// Creates a monotonic clock. With the feature `test-util` it follows tokio's clock, and its first reading is 0.

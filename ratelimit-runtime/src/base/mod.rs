@@ -2,6 +2,8 @@
 
 pub(crate) mod all_some;
 pub(crate) mod bounds;
+#[cfg_attr(not(feature = "calendar"), path = "calendar_disabled.rs")]
+pub(crate) mod calendar;
 pub(crate) mod clock;
 pub(crate) mod coop;
 pub(crate) mod invalid_policy;

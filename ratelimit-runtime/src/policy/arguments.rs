@@ -8,6 +8,7 @@ use super::attribute_kind::not_a_number;
 use super::leaky_bucket::Leak;
 use super::numbers::{count_of, rate_of};
 use super::{ConcurrencyLimit, FixedWindow, LeakyBucket, Policy, SlidingWindow, TokenBucket};
+use crate::base::calendar::CalendarPeriod;
 use crate::base::invalid_policy::InvalidPolicy;
 use crate::base::rate::Rate;
 use crate::base::units;
@@ -40,7 +41,8 @@ impl Policy {
             }
             .into(),
             AttributeKind::Count => {
-                FixedWindow { aligned: is_set("aligned"), ..FixedWindow::new(1, SECOND) }.into()
+                let window = FixedWindow::new(1, SECOND);
+                if is_set("aligned") { window.aligned() } else { window }.into()
             }
             AttributeKind::Funnel => {
                 LeakyBucket { queue: is_set("queue"), ..LeakyBucket::new(1, Rate::per_second(1)) }.into()
@@ -88,6 +90,10 @@ impl Policy {
     #[doc(hidden)]
     pub fn with_argument(self, argument: &str, value: ArgumentValue<'_>) -> Result<Self, InvalidPolicy> {
         let attribute = self.algorithm().attribute();
+        #[cfg(feature = "calendar")]
+        if let (Policy::FixedWindow(window), "zone", ArgumentValue::Text(zone)) = (self, argument, value) {
+            return Ok(window.zone(zone)?.into());
+        }
         if !attribute.numbers().contains(&argument) {
             return Err(not_a_number(attribute, argument));
         }
@@ -122,7 +128,15 @@ impl Policy {
                 bucket.warmup = Some(warmup);
             }
             (Policy::FixedWindow(window), "limit", NumberValue::Count(limit)) => window.limit = limit,
-            (Policy::FixedWindow(window), "period", NumberValue::Duration(period)) => window.period = period,
+            (Policy::FixedWindow(window), "period", NumberValue::Duration(period)) => {
+                window.set_period(period)
+            }
+            (Policy::FixedWindow(window), "period", NumberValue::Calendar(period)) => {
+                window.set_calendar(period)?;
+            }
+            (_, "period", NumberValue::Calendar(_)) => {
+                return Err(InvalidPolicy::new("period", NO_CALENDAR));
+            }
             (Policy::LeakyBucket(bucket), "capacity", NumberValue::Count(capacity)) => {
                 bucket.capacity = capacity;
             }
@@ -165,6 +179,8 @@ enum NumberValue {
         has_period: bool,
     },
     Duration(Duration),
+    /// The days, weeks, months or years of a calendar.
+    Calendar(CalendarPeriod),
 }
 
 impl Number {
@@ -179,7 +195,7 @@ impl Number {
             "burst" => ("burst", value.burst()?),
             "warmup" => ("warmup", value.period("warmup")?),
             "limit" => ("limit", value.count("limit")?),
-            "period" => ("period", value.period("period")?),
+            "period" => ("period", value.window_period()?),
             "capacity" => ("capacity", value.count("capacity")?),
             "leak_rate" => ("leak_rate", value.rate("leak_rate")?),
             "drain" => ("drain", value.period("drain")?),
@@ -191,6 +207,7 @@ impl Number {
     }
 }
 
+const NO_CALENDAR: &str = "is a calendar window, which only `count_limit` has; write a duration, like \"1d\"";
 const NO_REFILL_PERIOD: &str = "needs a period with `refill = interval`; write \"100/min\"";
 const NO_WARMUP: &str = "cannot be added by changing numbers, because the bucket does not warm up";
 const NO_PRECISION: &str = "cannot be added by changing numbers, because the window is an exact log";
@@ -226,6 +243,15 @@ impl ArgumentValue<'_> {
             }
         };
         Ok(NumberValue::Duration(period))
+    }
+
+    fn window_period(self) -> Result<NumberValue, InvalidPolicy> {
+        if let ArgumentValue::Text(text) = self
+            && let Some(period) = CalendarPeriod::named(text)?
+        {
+            return Ok(NumberValue::Calendar(period));
+        }
+        self.period("period")
     }
 
     fn precision(self, argument: &'static str) -> Result<NumberValue, InvalidPolicy> {

@@ -91,6 +91,14 @@ impl Policy {
         numbers::is_valid(self.spec())
     }
 
+    /// Checks that there is the time zone of a calendar, which no constant can.
+    pub(crate) fn check_zone(&self) -> Result<(), InvalidPolicy> {
+        match self {
+            Policy::FixedWindow(window) => window.check_zone(),
+            _ => Ok(()),
+        }
+    }
+
     /// Returns the policy in the numbers that its algorithm counts in.
     #[doc(hidden)]
     #[inline(always)]

@@ -73,7 +73,10 @@ impl Policy {
         let attribute = algorithm.ok_or_else(no_algorithm)?.attribute();
         let is_set = |name: &str| entries.iter().any(|(other, value)| other == name && value.is_set());
         let mut policy = Policy::with_options(attribute, is_set);
-        for (name, value) in entries.iter().filter(|(name, _)| name != "algorithm") {
+        let (zone, others): (Vec<_>, Vec<_>) =
+            entries.iter().filter(|(name, _)| name != "algorithm").partition(|(name, _)| name == "zone");
+        // Windows get a zone once they are those of a calendar.
+        for (name, value) in others.into_iter().chain(zone) {
             match (name.as_str(), value) {
                 ("adjustable", Value::Bool(true))
                     if matches!(policy, Policy::TokenBucket(_) | Policy::LeakyBucket(_)) =>

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::Policy;
+use super::fixed_window::Windows;
 use super::leaky_bucket::Leak;
 use super::token_bucket::BurstSize;
 use crate::base::rate::Rate;
@@ -50,8 +51,16 @@ impl Policy {
             }
             Policy::FixedWindow(window) => {
                 written.push(("limit", Written::Count(window.limit)));
-                written.push(("period", time(window.period)?));
-                written.extend(window.aligned.then_some(("aligned", Written::Flag)));
+                match window.windows {
+                    Windows::Opened(period) => written.push(("period", time(period)?)),
+                    Windows::Aligned(period) => {
+                        written.extend([("period", time(period)?), ("aligned", Written::Flag)]);
+                    }
+                    Windows::Calendar(calendar) => {
+                        written.push(("period", Written::Text(calendar.period_name().to_owned())));
+                        written.push(("zone", Written::Text(calendar.zone_name().to_owned())));
+                    }
+                }
             }
             Policy::LeakyBucket(bucket) => {
                 written.push(("capacity", Written::Count(bucket.capacity)));
@@ -110,5 +119,11 @@ mod tests {
             assert_eq!(policy.arguments().as_deref(), Some(arguments));
         }
         assert_eq!(Policy::from(FixedWindow::new(7, Duration::from_nanos(1))).arguments(), None);
+        #[cfg(feature = "calendar")]
+        {
+            let monthly = FixedWindow::calendar(7, crate::CalendarPeriod::Month);
+            let arguments = Policy::from(monthly.zone("Asia/Tokyo").unwrap()).arguments();
+            assert_eq!(arguments.as_deref(), Some("limit = 7, period = \"month\", zone = \"Asia/Tokyo\""));
+        }
     }
 }

@@ -47,6 +47,7 @@ pub(crate) struct SiteName {
     pub(crate) function: Box<str>,
     pub(crate) definition: Definition,
     clash: Option<Clash>,
+    zone: Result<(), InvalidPolicy>,
     next: OnceLock<Box<SiteName>>,
 }
 
@@ -133,10 +134,12 @@ impl CallSite {
         let clash = claims()
             .register(claim, name)
             .map(|clash| Clash { problem: format!("clashes: {clash}"), is_logged: AtomicBool::new(false) });
-        // Without numbers, calls that clash find no short cut past the error.
-        let literal = self.attribute.literal().filter(|_| clash.is_none());
+        let literal = self.attribute.literal();
+        let zone = literal.map_or(Ok(()), |policy| policy.check_zone());
+        // Without numbers, calls that cannot be decided find no short cut past the error.
+        let literal = literal.filter(|_| clash.is_none() && zone.is_ok());
         let definition = self.definition(name, &function, literal);
-        Box::new(SiteName { closure, name, function, definition, clash, next: OnceLock::new() })
+        Box::new(SiteName { closure, name, function, definition, clash, zone, next: OnceLock::new() })
     }
 
     fn definition(&self, name: &'static str, function: &str, literal: Option<Policy>) -> Definition {
@@ -166,10 +169,10 @@ impl CallSite {
 }
 
 impl SiteName {
-    /// Checks that no other call site has claimed the name. Logs the first error, which a fallback might hide. Must not be
-    /// called under a lock, because a subscriber may itself be rate limited.
+    /// Checks that no other call site has claimed the name, and that there is the time zone. Logs the first clash, which a fallback
+    /// might hide. Must not be called under a lock, because a subscriber may itself be rate limited.
     pub(crate) fn check(&'static self) -> Result<(), InvalidPolicy> {
-        self.clash.as_ref().map_or(Ok(()), |clash| Err(clash.report(self.name)))
+        self.clash.as_ref().map_or_else(|| self.zone.clone(), |clash| Err(clash.report(self.name)))
     }
 }
 

@@ -14,7 +14,7 @@ pub struct CheckError {
 }
 
 /// Checks every policy that an attribute of this program declares: no two of them may have one name by accident, because they would
-/// share a counter.
+/// share a counter. A time zone must exist.
 ///
 /// Call it in `main`, or in a test of your program. [`install`](crate::install) logs the same problems. Numbers are checked when
 /// the program is compiled, or when they are computed.
@@ -36,27 +36,30 @@ pub struct CheckError {
 /// # the_test().unwrap();
 /// ```
 pub fn check_policies() -> Result<(), CheckError> {
-    let mut problems = clashes();
+    let mut problems = problems_of_attributes();
     problems.extend(problems_of_overrides());
     if problems.is_empty() { Ok(()) } else { Err(CheckError { problems }) }
 }
 
 /// Logs each problem. Must not be called under a lock, because a subscriber may itself be rate limited.
 pub(crate) fn log_problems() {
-    for problem in clashes() {
+    for problem in problems_of_attributes() {
         log!(ERROR, %problem, "policies have a problem");
     }
 }
 
-/// Returns the names that several call sites claim and must not share.
-fn clashes() -> Vec<String> {
-    let mut claims = Claims::default();
-    let clash = |site: &'static CallSite| {
+/// Returns the names that several call sites claim and must not share, and the time zones that do not exist.
+fn problems_of_attributes() -> Vec<String> {
+    let (mut claims, mut problems) = (Claims::default(), Vec::new());
+    for site in CallSite::all() {
         let (function, name) = site.names_without_call();
+        if let Some(Err(invalid)) = site.attribute.literal().map(|policy| policy.check_zone()) {
+            problems.push(format!("`{name}` ({}): {invalid}", site.attribute));
+        }
         let function = site.attribute.options.tag.of(&function).map(Into::into);
-        claims.register(Claim { attribute: &site.attribute, function }, &name)
-    };
-    CallSite::all().into_iter().filter_map(clash).collect()
+        problems.extend(claims.register(Claim { attribute: &site.attribute, function }, &name));
+    }
+    problems
 }
 
 impl CheckError {

@@ -1,6 +1,8 @@
 use std::time::Duration;
 
-use ratelimit_runtime::{ConcurrencyLimit, FixedWindow, LeakyBucket, Rate, SlidingWindow, TokenBucket};
+use ratelimit_runtime::{
+    CalendarPeriod, ConcurrencyLimit, FixedWindow, LeakyBucket, Rate, SlidingWindow, TokenBucket,
+};
 
 use super::*;
 
@@ -21,7 +23,7 @@ fn rate(text: &str) -> Rate {
 
 #[test]
 fn attributes_are_policies() {
-    let cases: [(&str, Policy); 23] = [
+    let cases: [(&str, Policy); 24] = [
         (r#"rate_limit(rate = "100/min", burst = 20)"#, TokenBucket::new(rate("100/min")).burst(20).into()),
         ("rate_limit(5.0)", TokenBucket::per_second(5).into()),
         ("rate_limit(5, 10)", TokenBucket::per_second(5).burst(10).into()),
@@ -40,6 +42,10 @@ fn attributes_are_policies() {
         (
             r#"#[count_limit(limit = 100, period = 3600, aligned)]"#,
             FixedWindow::new(100, HOUR).aligned().into(),
+        ),
+        (
+            r#"count_limit(100, zone = "Asia/Tokyo", period = "month")"#,
+            FixedWindow::calendar(100, CalendarPeriod::Month).zone("Asia/Tokyo").unwrap().into(),
         ),
         (" # [ ratelimits::count_limit( 100 ,\n \"1h\" ) ] ", FixedWindow::new(100, HOUR).into()),
         ("funnel_limit(capacity = 5, leak_rate = 5.0)", LeakyBucket::new(5, rate("5/s")).into()),

@@ -2,14 +2,16 @@
 
 use std::time::Duration;
 
+use ratelimit_runtime::CalendarPeriod;
+
 use super::{Case, S, Step, admits, case, case_of, never, peek, peek_refused, refund, refund_of, refuses};
-use crate::support::policies::{fixed_window, sliding_window};
+use crate::support::policies::{calendar_window, fixed_window, sliding_window};
 
 const TEN: Duration = Duration::from_secs(10);
 const FIVE: Duration = Duration::from_secs(5);
 
 pub(super) fn cases() -> Vec<Case> {
-    [fixed(), logs(), log_refunds(), counters()].into_iter().flatten().collect()
+    [fixed(), calendars(), logs(), log_refunds(), counters()].into_iter().flatten().collect()
 }
 
 fn fixed() -> Vec<Case> {
@@ -96,6 +98,71 @@ fn fixed() -> Vec<Case> {
             refuses(45 * S, 3, 1, 10 * S, 10 * S),
             refund_of(45 * S, 3),
             peek(45 * S, 1, 10 * S),
+        ]),
+    ]
+}
+
+/// Time 0 is 22:13:20 UTC on 14 November 2023, 46 minutes and 40 seconds before midnight in Berlin.
+fn calendars() -> Vec<Case> {
+    const DAY: i64 = 86_400 * S;
+    let berlin = |period| calendar_window(3, period, "Europe/Berlin");
+    vec![
+        case("a day ends at midnight", berlin(CalendarPeriod::Day)).steps([
+            peek(0, 3, 0),
+            admits(0, 1, 2, 2800 * S),
+            admits(2799 * S, 2, 0, S),
+            refuses(2_799_999_999, 1, 0, 1, 1),
+            never(2_799_999_999, 4, 0, 1),
+            admits(2800 * S, 1, 2, DAY),
+        ]),
+        case("a month ends with its last day", berlin(CalendarPeriod::Month)).steps([
+            admits(0, 3, 0, 16 * DAY + 2800 * S),
+            refuses(16 * DAY, 1, 0, 2800 * S, 2800 * S),
+            admits(16 * DAY + 2800 * S, 3, 0, 31 * DAY),
+        ]),
+        case_of(
+            "a window keeps its end and its count in another zone and with another limit",
+            [
+                berlin(CalendarPeriod::Day),
+                calendar_window(5, CalendarPeriod::Day, "UTC"),
+                calendar_window(2, CalendarPeriod::Day, "Asia/Tokyo"),
+            ],
+        )
+        .steps([
+            admits(0, 3, 0, 2800 * S),
+            Step::UsePolicy(1),
+            admits(S, 1, 1, 2799 * S),
+            Step::UsePolicy(2),
+            refuses(2 * S, 1, 0, 2798 * S, 2798 * S),
+            // The next one ends in Tokyo, at 15:00 UTC.
+            admits(2800 * S, 1, 1, 16 * 3600 * S),
+            Step::UsePolicy(0),
+            admits(2801 * S, 2, 0, 16 * 3600 * S - S),
+            refuses(2802 * S, 1, 0, 16 * 3600 * S - 2 * S, 16 * 3600 * S - 2 * S),
+            // And then one in Berlin, for what is left of the day.
+            admits(2800 * S + 16 * 3600 * S, 3, 0, 8 * 3600 * S),
+        ]),
+        case("the next days pay what one owes", berlin(CalendarPeriod::Day)).steps([
+            admits(0, 1, 2, 2800 * S),
+            Step::Settle { at: 0, nth: 0, used: 8 },
+            refuses(S, 1, 0, 2799 * S + DAY, 2799 * S + 2 * DAY),
+            refuses(2800 * S, 1, 0, DAY, 2 * DAY),
+            admits(2800 * S + DAY, 1, 0, DAY),
+            admits(2800 * S + 2 * DAY, 3, 0, DAY),
+        ]),
+        case("a day from the future keeps its count and ends today", berlin(CalendarPeriod::Day)).steps([
+            admits(DAY, 2, 1, 2800 * S),
+            refuses(0, 2, 1, 2800 * S, 2800 * S),
+            admits(S, 1, 0, 2799 * S),
+            peek(2800 * S, 3, 0),
+        ]),
+        case("a refund is for the day of the call", berlin(CalendarPeriod::Day)).steps([
+            admits(0, 3, 0, 2800 * S),
+            refund_of(S, 0),
+            admits(2 * S, 2, 1, 2798 * S),
+            admits(2800 * S, 2, 1, DAY),
+            refund_of(2801 * S, 1),
+            refuses(2802 * S, 2, 1, DAY - 2 * S, DAY - 2 * S),
         ]),
     ]
 }

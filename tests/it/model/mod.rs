@@ -4,6 +4,7 @@
 
 mod adjustable;
 mod bucket;
+mod calendar_window;
 mod fixed_window;
 mod holds;
 mod interval_bucket;
@@ -19,6 +20,7 @@ use std::collections::HashMap;
 use pauses::Pauses;
 
 pub(crate) use adjustable::{AdjustableBucket, AdjustableKind, Pace};
+pub(crate) use calendar_window::starts;
 pub(crate) use holds::UNKNOWN;
 pub(crate) use pauses::DatedReceipt;
 pub(crate) use policy::Policy;

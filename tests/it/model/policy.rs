@@ -1,7 +1,10 @@
 //! The policies, and which algorithm each of them is.
 
+use ratelimit_runtime::CalendarPeriod;
+
 use super::adjustable::{AdjustableBucket, Pace};
 use super::bucket::{Bucket, Price};
+use super::calendar_window::CalendarWindow;
 use super::fixed_window::FixedWindow;
 use super::holds::Holds;
 use super::interval_bucket::IntervalBucket;
@@ -50,6 +53,12 @@ pub(crate) enum Policy {
         limit: i128,
         period: i128,
         aligned: bool,
+    },
+    /// The days, weeks, months or years of a time zone.
+    Calendar {
+        limit: i128,
+        period: CalendarPeriod,
+        zone: &'static str,
     },
     /// An exact log, or with a precision a counter of sub-windows.
     Sliding {
@@ -125,7 +134,10 @@ impl Policy {
     }
 
     pub(crate) fn is_window(self) -> bool {
-        matches!(self, Policy::Fixed { .. } | Policy::Sliding { .. } | Policy::Holds { .. })
+        matches!(
+            self,
+            Policy::Fixed { .. } | Policy::Calendar { .. } | Policy::Sliding { .. } | Policy::Holds { .. }
+        )
     }
 
     /// Returns the least that a charge takes: microseconds of refill from a bucket that refills continuously, else permits.
@@ -159,6 +171,7 @@ impl Policy {
                 Box::new(WarmingUp { permits, period_ns, warmup, adjustable })
             }
             Policy::Fixed { limit, period, aligned } => Box::new(FixedWindow { limit, period, aligned }),
+            Policy::Calendar { limit, period, zone } => Box::new(CalendarWindow { limit, period, zone }),
             Policy::Sliding { limit, period, precision } => {
                 Box::new(SlidingWindow { limit, period, precision })
             }

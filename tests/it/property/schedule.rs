@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use ratelimit_runtime::CalendarPeriod;
+
 use crate::model::Policy;
 use crate::support::bound_checker::BoundChecker;
 use crate::support::pause_checker::PauseChecker;
@@ -10,10 +12,16 @@ use crate::support::random::Random;
 use crate::support::test_store::FOREVER;
 
 /// The kinds of policies below, and those that wait for the slots of others.
-const KINDS: u64 = 25;
+const KINDS: u64 = 27;
 
 /// That of holds, which in Redis end with a time of their own.
-const HOLDS: u64 = 25;
+const HOLDS: u64 = 27;
+/// Those of calendars, whose keys have periods of their own.
+const CALENDARS: [u64; 2] = [25, 26];
+
+const ZONES: [&str; 6] =
+    ["UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "America/Asuncion", "Asia/Kathmandu"];
+
 const LITERAL_BUCKETS: [u64; 6] = [0, 1, 2, 3, 11, 12];
 
 /// A key and its policies: one, or several that differ only in numbers that may change.
@@ -70,6 +78,10 @@ impl TestKey {
         matches!(self.pairs[0].model, Policy::Holds { .. })
     }
 
+    fn is_of_calendar(&self) -> bool {
+        matches!(self.pairs[0].model, Policy::Calendar { .. })
+    }
+
     pub(super) fn pause_checker(&self) -> PauseChecker {
         let policies: Vec<_> = self.pairs.iter().map(|pair| pair.model).collect();
         PauseChecker::new(&policies)
@@ -96,6 +108,10 @@ fn key(random: &mut Random, kinds: Option<u64>, scale: u64, name: String) -> Tes
             Some(kinds) => random.below(kinds),
             None => random.pick(&LITERAL_BUCKETS),
         };
+        if CALENDARS.contains(&kind) {
+            let (pairs, period) = calendar(random, limit);
+            return TestKey { name, pairs, limit, period };
+        }
         let pairs = pairs(random, kind, limit, period);
         if !pairs.is_empty() {
             return TestKey { name, pairs, limit, period };
@@ -136,6 +152,22 @@ fn pairs(random: &mut Random, kind: u64, limit: u64, period: u64) -> Vec<Pair> {
         HOLDS => windows(&policies::holds),
         _ => changing(random, kind, limits, period),
     }
+}
+
+/// Returns windows of a calendar that share their state, and a time in which a boundary is near but not always crossed.
+fn calendar(random: &mut Random, limit: u64) -> (Vec<Pair>, u64) {
+    const DAY: u64 = 86_400_000_000;
+    let (period, time) = random.pick(&[
+        (CalendarPeriod::Day, DAY),
+        (CalendarPeriod::Week, 7 * DAY),
+        (CalendarPeriod::Month, 30 * DAY),
+        (CalendarPeriod::Year, 90 * DAY),
+    ]);
+    let limits = [limit, limit + random.between(1, 4), random.between(1, limit)];
+    // Another zone changes nothing of a window that is open.
+    let zone = random.pick(&ZONES);
+    let pairs = limits.map(|limit| policies::calendar_window(limit, period, zone));
+    (pairs.into_iter().flatten().collect(), time)
 }
 
 /// Returns up to three buckets that share their state.
@@ -194,6 +226,8 @@ fn pause(random: &mut Random, keys: &[TestKey]) -> Operation {
         12..19 => random.below(6 * period),
         _ => 86_400_000_000,
     };
+    // Programs pause no key for longer than a day.
+    let micros = if keys[key].is_of_calendar() { micros.min(86_400_000_000) } else { micros };
     Operation::Pause(key, random.below(pairs.len() as u64) as usize, micros)
 }
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use ratelimit_runtime::CalendarPeriod;
 use ratelimit_runtime::store::{AlgorithmSpec, Charge, Key};
 
 use super::Fixture;
@@ -45,7 +46,7 @@ pub(super) struct Case {
     wait: u64,
 }
 
-pub(super) const CASES: [Case; 14] = [
+pub(super) const CASES: [Case; 15] = [
     Case { name: "bucket", policy: || policies::token_bucket(9, HOUR, 9), wait: 0 },
     Case { name: "long", policy: || policies::token_bucket(3, HOUR, 1), wait: 3 * HOUR_MICROS },
     Case { name: "borrow", policy: || policies::borrowing(3, HOUR, Some(9)), wait: 0 },
@@ -66,6 +67,11 @@ pub(super) const CASES: [Case; 14] = [
     },
     Case { name: "fixed", policy: || policies::fixed_window(9, HOUR, false), wait: 0 },
     Case { name: "aligned", policy: || policies::fixed_window(9, 24 * HOUR, true), wait: 0 },
+    Case {
+        name: "calendar",
+        policy: || policies::calendar_window(9, CalendarPeriod::Year, "Europe/Berlin"),
+        wait: 0,
+    },
     Case { name: "log", policy: || policies::sliding_window(9, HOUR, None), wait: 0 },
     Case {
         name: "counter",

@@ -258,7 +258,10 @@ impl BoundChecker {
             Policy::Queue { .. } => before <= span,
             // Where stored permits ran out, each part of the first call's time was cut to whole microseconds.
             Policy::WarmingUp { .. } => before <= span + 2,
-            Policy::Fixed { .. } | Policy::Sliding { .. } | Policy::Holds { .. } => true,
+            Policy::Fixed { .. }
+            | Policy::Calendar { .. }
+            | Policy::Sliding { .. }
+            | Policy::Holds { .. } => true,
             Policy::Adjustable(_) => unreachable!("checked by the largest numbers"),
         }
     }

@@ -100,6 +100,8 @@ fn is_within(policy: Policy, [before, sum, others]: [i128; 3], time: i128) -> bo
         // Where stored permits ran out, each part of the first call's time was cut to whole microseconds.
         Policy::WarmingUp { .. } => before <= time + 2,
         Policy::Interval { refill, every, .. } => sum <= 1 + refill * (time / every + 1),
-        Policy::Fixed { .. } | Policy::Sliding { .. } | Policy::Holds { .. } => true,
+        Policy::Fixed { .. } | Policy::Calendar { .. } | Policy::Sliding { .. } | Policy::Holds { .. } => {
+            true
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use ratelimit_runtime::CalendarPeriod;
 use ratelimit_runtime::store::{AlgorithmSpec, Verdict};
 use ratelimits::{ConcurrencyLimit, FixedWindow, LeakyBucket, Policy, Rate, SlidingWindow, TokenBucket};
 
@@ -192,6 +193,11 @@ pub(crate) fn fixed_window(limit: u64, period: Duration, aligned: bool) -> Optio
     let policy = FixedWindow::new(limit, period);
     let policy = if aligned { policy.aligned() } else { policy };
     pair(policy, model::Policy::Fixed { limit: limit.into(), period: micros(period), aligned })
+}
+
+pub(crate) fn calendar_window(limit: u64, period: CalendarPeriod, zone: &'static str) -> Option<Pair> {
+    let policy = FixedWindow::calendar(limit, period).zone(zone).expect("the zone exists");
+    pair(policy, model::Policy::Calendar { limit: limit.into(), period, zone })
 }
 
 pub(crate) fn sliding_window(limit: u64, period: Duration, precision: Option<Duration>) -> Option<Pair> {

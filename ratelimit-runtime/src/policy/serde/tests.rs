@@ -29,6 +29,12 @@ fn policies_are_read_as_they_are_written() {
         SlidingWindow::new(7, SECOND).into(),
         SlidingWindow::new(7, SECOND).precision(SECOND / 2).into(),
     ];
+    let policies = policies.into_iter();
+    #[cfg(feature = "calendar")]
+    let policies = {
+        let monthly = FixedWindow::calendar(7, crate::CalendarPeriod::Month);
+        policies.chain([monthly.into(), monthly.zone("Asia/Tokyo").unwrap().into()])
+    };
     for policy in policies {
         let text = to_string(&policy).unwrap();
         assert_eq!(from_str::<Policy>(&text).unwrap(), policy, "{text}");

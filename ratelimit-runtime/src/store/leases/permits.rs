@@ -95,7 +95,7 @@ impl LeasedPermits {
     pub(super) fn lease(&self, permits: u64, size: u64, verdict: &Verdict, sent: Instant) -> Lease {
         let counts = Duration::from_micros(verdict.reset_after);
         let life = match &self.spec {
-            AlgorithmSpec::FixedWindow(_) => counts.min(MAX_LIFE),
+            AlgorithmSpec::FixedWindow(_) | AlgorithmSpec::CalendarWindow(_) => counts.min(MAX_LIFE),
             _ => self.longest_life(permits.min(size)),
         };
         let charge_id = verdict.charge_id;
@@ -166,7 +166,7 @@ impl LeasedPermits {
     /// Whether a lease may be given back that was taken about the time of a reset. The receipt of a window tells whether it was charged
     /// since; that of a bucket would credit the new one.
     fn outlives_resets(&self) -> bool {
-        matches!(self.spec, AlgorithmSpec::FixedWindow(_))
+        matches!(self.spec, AlgorithmSpec::FixedWindow(_) | AlgorithmSpec::CalendarWindow(_))
     }
 
     /// Lets calls ask for themselves, for at least this time.
@@ -187,7 +187,9 @@ impl LeasedPermits {
     /// the window ends, so it is one lease at most.
     pub(super) fn missing(&self, size: u64, now: Instant) -> u64 {
         match &self.spec {
-            AlgorithmSpec::FixedWindow(_) => size.saturating_sub(self.left(now)),
+            AlgorithmSpec::FixedWindow(_) | AlgorithmSpec::CalendarWindow(_) => {
+                size.saturating_sub(self.left(now))
+            }
             _ => size,
         }
     }
@@ -214,6 +216,7 @@ impl LeasedPermits {
             | AlgorithmSpec::SettledGcra(SettledGcraSpec(bucket)) => bucket.charge(permits),
             AlgorithmSpec::IntervalBucket(bucket) => permits.saturating_mul(bucket.period) / bucket.refill,
             AlgorithmSpec::FixedWindow(window) => window.period,
+            AlgorithmSpec::CalendarWindow(window) => window.calendar.average(),
             // Their attributes have no lease.
             AlgorithmSpec::WarmingUp(_) | AlgorithmSpec::SlidingWindow(_) | AlgorithmSpec::Holds(_) => 0,
         };

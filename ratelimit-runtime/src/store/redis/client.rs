@@ -15,11 +15,15 @@ use super::error::CallError;
 use super::holds::{HOLD_TTL, Holds};
 use super::node::NodeRequest;
 use super::scripts::{self, Form, Invocation, Scripts};
+use super::server_time::ServerTime;
 use crate::store::charge::{Charge, Outcome};
 use crate::store::correction::{Corrected, Correction};
 use crate::store::error::StoreError;
 #[cfg(feature = "metrics")]
 use crate::store::series::CALL_TIME;
+
+/// Around how many other times the windows of calendars may be asked for: that of the server, and the end of a pause.
+const MOST_TIMES: usize = 2;
 
 /// What a store needs for a call.
 #[derive(Debug)]
@@ -33,12 +37,14 @@ pub(super) struct Client {
     pub(super) knows_correct: AtomicBool,
     /// What calls of this process hold.
     pub(super) holds: Holds,
+    pub(super) time: ServerTime,
 }
 
 impl Client {
     pub(super) fn new(deployment: Arc<Deployment>, timeout: Duration, scripts: Arc<Scripts>) -> Self {
         let (has_slots, knows_correct) = (AtomicBool::new(false), AtomicBool::new(false));
-        Client { deployment, timeout, scripts, has_slots, knows_correct, holds: Holds::new(HOLD_TTL) }
+        let (holds, time) = (Holds::new(HOLD_TTL), ServerTime::default());
+        Client { deployment, timeout, scripts, has_slots, knows_correct, holds, time }
     }
 
     /// Returns the deadline of a call that begins now.
@@ -111,6 +117,26 @@ impl Client {
         decisions: &[&[Charge]],
         deadline: Instant,
     ) -> Vec<Result<Box<Outcome>, StoreError>> {
+        let mut outcomes = self.decide_at(form, decisions, deadline, self.time.now()).await;
+        // No decision comes after one that asks for another time.
+        for _ in 0..MOST_TIMES {
+            let Some(time) = outcomes.last().and_then(scripts::time_asked_for) else { break };
+            let last = outcomes.len() - 1;
+            outcomes.truncate(last);
+            outcomes.extend(self.decide_at(form, &decisions[last..=last], deadline, time).await);
+        }
+        self.time.learn(decisions, &outcomes);
+        outcomes
+    }
+
+    /// Makes the same decisions, with the windows of calendars around a time.
+    async fn decide_at(
+        &self,
+        form: Form,
+        decisions: &[&[Charge]],
+        deadline: Instant,
+        time: u64,
+    ) -> Vec<Result<Box<Outcome>, StoreError>> {
         let is_batch = decisions.len() > 1;
         let takes = match self.holds.ask(decisions.iter().copied()) {
             Ok(takes) => takes,
@@ -118,7 +144,7 @@ impl Client {
             Err(_) if is_batch => return Vec::new(),
             Err(error) => return vec![Err(error); decisions.len()],
         };
-        let reply = match self.scripts.decide(form, decisions, takes.sent()) {
+        let reply = match self.scripts.decide(form, decisions, takes.sent(), time) {
             Ok(invocation) => self.invoke(&invocation, deadline, is_batch).await,
             Err(error) => Err(CallError::NotSent(error)),
         };
@@ -144,7 +170,25 @@ impl Client {
         &self,
         corrections: &[&Correction],
     ) -> Result<Vec<Result<Corrected, StoreError>>, CallError> {
-        let invocation = self.scripts.correct(corrections).map_err(CallError::NotSent)?;
+        let mut corrected = self.correct_at(corrections, self.time.now()).await?;
+        for (correction, result) in corrections.iter().zip(&mut corrected) {
+            for _ in 0..MOST_TIMES {
+                let Some(time) = scripts::time_asked_for(result) else { break };
+                if let Some(again) = self.correct_at(&[correction], time).await?.pop() {
+                    *result = again;
+                }
+            }
+        }
+        Ok(corrected)
+    }
+
+    /// Makes the same corrections, with the windows of calendars around a time.
+    async fn correct_at(
+        &self,
+        corrections: &[&Correction],
+        time: u64,
+    ) -> Result<Vec<Result<Corrected, StoreError>>, CallError> {
+        let invocation = self.scripts.correct(corrections, time).map_err(CallError::NotSent)?;
         let (deadline, is_batch) = (self.deadline(), corrections.len() > 1);
         let reply = if self.knows_correct.load(Ordering::Relaxed) {
             self.invoke(&invocation, deadline, is_batch).await?

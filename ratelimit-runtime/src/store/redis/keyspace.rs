@@ -107,7 +107,7 @@ impl RedisStore {
 /// Returns the number of states that a command reads.
 fn max_reads(spec: &AlgorithmSpec) -> usize {
     match spec {
-        AlgorithmSpec::Gcra(_) | AlgorithmSpec::FixedWindow(_) => 16,
+        AlgorithmSpec::Gcra(_) | AlgorithmSpec::FixedWindow(_) | AlgorithmSpec::CalendarWindow(_) => 16,
         _ => 9,
     }
 }

@@ -20,6 +20,7 @@ mod node;
 #[cfg(feature = "overrides")]
 mod overrides;
 mod scripts;
+mod server_time;
 #[cfg(any(test, feature = "test-util"))]
 mod testing;
 mod url;

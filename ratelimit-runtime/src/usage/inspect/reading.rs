@@ -7,6 +7,8 @@ use crate::algorithm::gcra::GcraKind;
 use crate::algorithm::holds::HoldsSpec;
 use crate::algorithm::settled_gcra::SettledGcraSpec;
 use crate::algorithm::{AlgorithmSpec, Verdict};
+#[cfg(feature = "calendar")]
+use crate::base::calendar::CalendarPeriod;
 use crate::base::rate::Rate;
 use crate::decide::overrides::Entry;
 use crate::policy::{
@@ -167,6 +169,11 @@ impl Reading {
 /// such policy.
 #[must_use]
 pub fn policy_of(shape: &str) -> Option<(Policy, bool)> {
+    #[cfg(feature = "calendar")]
+    if let Some(period) = shape.strip_prefix("fc1-") {
+        let period = CalendarPeriod::named(period).ok()??;
+        return Some((FixedWindow::calendar(1, period).into(), false));
+    }
     let mut pieces = shape.split('-');
     let kind = pieces.next()?;
     let numbers: Vec<u64> = pieces.map(str::parse).collect::<Result<_, _>>().ok()?;
@@ -229,7 +236,7 @@ fn algorithm_of(spec: &AlgorithmSpec) -> Algorithm {
             GcraKind::Meter | GcraKind::Queue => Algorithm::LeakyBucket,
         },
         AlgorithmSpec::IntervalBucket(_) | AlgorithmSpec::WarmingUp(_) => Algorithm::TokenBucket,
-        AlgorithmSpec::FixedWindow(_) => Algorithm::FixedWindow,
+        AlgorithmSpec::FixedWindow(_) | AlgorithmSpec::CalendarWindow(_) => Algorithm::FixedWindow,
         AlgorithmSpec::SlidingWindow(_) => Algorithm::SlidingWindow,
         AlgorithmSpec::Holds(_) => Algorithm::Semaphore,
     }

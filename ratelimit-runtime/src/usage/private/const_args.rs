@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::base::calendar::{Calendar, CalendarPeriod, Zone};
 use crate::base::invalid_policy::InvalidPolicy;
 use crate::base::rate::Rate;
 use crate::base::units;
@@ -74,6 +75,22 @@ pub const fn duration(argument: &'static str, value: &str) -> Duration {
         Ok(duration) => period(argument, duration),
         Err(problem) => fail(&["`", argument, "` ", problem]),
     }
+}
+
+/// Returns a policy whose windows are those of a calendar.
+#[track_caller]
+#[must_use]
+pub const fn calendar_window(limit: u64, period: &str, zone: Zone) -> FixedWindow {
+    match CalendarPeriod::of_attribute(period) {
+        Ok(period) => FixedWindow::of_calendar(limit, Calendar::new(period, zone)),
+        Err(problem) => fail(&["`period` ", problem]),
+    }
+}
+
+/// Returns a time zone, whose name is checked before the first call is decided.
+#[must_use]
+pub const fn zone(_argument: &'static str, name: &'static str) -> Zone {
+    Zone::unchecked(name)
 }
 
 #[track_caller]

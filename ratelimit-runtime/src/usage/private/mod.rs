@@ -23,6 +23,7 @@ pub use used::{Used, charge_when, settle};
 
 pub use ::inventory;
 
+pub use crate::base::calendar::Zone;
 use crate::base::invalid_policy::InvalidPolicy;
 pub use crate::base::rate::Rate;
 pub use crate::decide::decision::Decision;

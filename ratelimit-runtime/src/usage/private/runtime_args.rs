@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::Checked;
+use crate::base::calendar::Zone;
 use crate::base::invalid_policy::InvalidPolicy;
 use crate::base::rate::Rate;
 use crate::base::units;
@@ -108,6 +109,29 @@ pub fn rate(argument: &'static str, value: impl IntoRate) -> Checked<Rate> {
 /// Returns the period that the argument is.
 pub fn period(argument: &'static str, value: impl Period) -> Checked<Duration> {
     value.period().map_err(|invalid| invalid.with_argument(argument))
+}
+
+/// The name of a time zone: a string.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not the name of a time zone",
+    label = "not a string",
+    note = "a zone is a string like \"Europe/Berlin\""
+)]
+pub trait ZoneName {
+    /// Returns the name.
+    fn name(&self) -> &str;
+}
+
+#[diagnostic::do_not_recommend]
+impl<T: AsRef<str> + ?Sized> ZoneName for T {
+    fn name(&self) -> &str {
+        self.as_ref()
+    }
+}
+
+/// Returns the time zone that the argument names.
+pub fn zone(_argument: &'static str, name: impl ZoneName) -> Checked<Zone> {
+    Zone::named(name.name())
 }
 
 /// Returns the precision that the argument is.

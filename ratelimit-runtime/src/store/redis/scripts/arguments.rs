@@ -82,8 +82,12 @@ struct Lists {
     packed: Vec<u8>,
 }
 
-/// Returns the arguments of decisions about any charges.
-pub(super) fn lists(decisions: &[&[Charge]], mut takes: impl Iterator<Item = Option<Sent>>) -> Vec<Argument> {
+/// Returns the arguments of decisions about any charges. `time` is about that of the server, by which calendars choose what they send.
+pub(super) fn lists(
+    decisions: &[&[Charge]],
+    mut takes: impl Iterator<Item = Option<Sent>>,
+    time: u64,
+) -> Vec<Argument> {
     let (mut all, mut said): (Vec<Lists>, Vec<u8>) = (Vec::with_capacity(1), Vec::new());
     for charges in decisions {
         let formats = charges.iter().map(|charge| format(&charge.spec));
@@ -96,7 +100,7 @@ pub(super) fn lists(decisions: &[&[Charge]], mut takes: impl Iterator<Item = Opt
             let line = line_of(charges);
             for (index, charge) in charges.iter().enumerate() {
                 let take = if charge.is_take() { takes.next().flatten() } else { None };
-                pack(charge, line.is_some_and(|line| line != index), take, &mut lists.packed);
+                pack(charge, line.is_some_and(|line| line != index), take, time, &mut lists.packed);
                 if charge.is_take() {
                     said.extend(who_takes(take).iter().flat_map(|number| number.to_le_bytes()));
                 }
@@ -122,10 +126,10 @@ fn format(spec: &AlgorithmSpec) -> &'static str {
 
 /// Writes the arguments of a charge. The maximum wait says if its call starts at the slot of another one. Numbers of up to 2^53 are
 /// exact.
-fn pack(charge: &Charge, joins_other: bool, take: Option<Sent>, packed: &mut Vec<u8>) {
+fn pack(charge: &Charge, joins_other: bool, take: Option<Sent>, time: u64, packed: &mut Vec<u8>) {
     let kind = charge.spec.kind() as i8;
     packed.push(if charge.shadow { -kind } else { kind } as u8);
-    let mut numbers = check(charge, take);
+    let mut numbers = check(charge, take, time);
     match charge.spec {
         AlgorithmSpec::Gcra(_) => {
             if joins_other {
@@ -139,7 +143,7 @@ fn pack(charge: &Charge, joins_other: bool, take: Option<Sent>, packed: &mut Vec
 }
 
 /// Returns the arguments of `check`. A cost that never fits is cut to the smallest such cost.
-fn check(charge: &Charge, take: Option<Sent>) -> [f64; 5] {
+fn check(charge: &Charge, take: Option<Sent>, time: u64) -> [f64; 5] {
     let Charge { spec, cost, wait, .. } = *charge;
     let numbers = |numbers: [u64; 5]| numbers.map(|number| number as f64);
     match spec {
@@ -150,6 +154,10 @@ fn check(charge: &Charge, take: Option<Sent>) -> [f64; 5] {
         }
         AlgorithmSpec::FixedWindow(spec) => {
             numbers([cost.min(spec.limit + 1), spec.limit, spec.period, u64::from(spec.aligned), 0])
+        }
+        AlgorithmSpec::CalendarWindow(spec) => {
+            let [first, second, third] = spec.calendar.around(time);
+            numbers([cost.min(spec.limit + 1), spec.limit, first, second, third])
         }
         AlgorithmSpec::SlidingWindow(spec) => {
             numbers([cost.min(spec.limit + 1), spec.limit, spec.period, spec.precision, 0])
@@ -196,15 +204,15 @@ fn lead(spec: GcraSpec, cost: u64) -> f64 {
 }
 
 /// Returns the arguments of all corrections, packed: of each the number of its algorithm, and as many doubles as of the others.
-pub(super) fn corrections(corrections: &[&Correction]) -> Argument {
+pub(super) fn corrections(corrections: &[&Correction], time: u64) -> Argument {
     let mut packed = Vec::with_capacity(corrections.len() * (1 + WIDTH * size_of::<f64>()));
     for Correction { spec, cost, kind, .. } in corrections {
         let number = spec.kind() as i8;
         let (number, numbers) = match *kind {
             CorrectionKind::Holds(sent) => (number, message(sent)),
             CorrectionKind::Pause => (-number, pause(spec, *cost)),
-            CorrectionKind::Debit => (number, correct(spec, *cost, None, true)),
-            CorrectionKind::Refund(charge_id) => (number, correct(spec, *cost, charge_id, false)),
+            CorrectionKind::Debit => (number, correct(spec, *cost, None, true, time)),
+            CorrectionKind::Refund(charge_id) => (number, correct(spec, *cost, charge_id, false, time)),
         };
         packed.push(number as u8);
         packed.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
@@ -237,6 +245,7 @@ fn pause(spec: &AlgorithmSpec, micros: u64) -> [f64; WIDTH] {
         AlgorithmSpec::IntervalBucket(spec) => numbers([spec.burst, spec.refill, spec.period]),
         AlgorithmSpec::WarmingUp(spec) => [spec.interval(), spec.warmup as f64, 0.0],
         AlgorithmSpec::FixedWindow(spec) => numbers([spec.period, u64::from(spec.aligned), 0]),
+        AlgorithmSpec::CalendarWindow(spec) => numbers([spec.calendar.average(), 0, 0]),
         AlgorithmSpec::SlidingWindow(spec) => numbers([spec.period, spec.precision, 0]),
         AlgorithmSpec::Holds(_) => [0.0; 3],
     };
@@ -244,7 +253,13 @@ fn pause(spec: &AlgorithmSpec, micros: u64) -> [f64; WIDTH] {
 }
 
 /// Returns the arguments of `correct`. A debt is a negative cost, with the most that may be owed in place of what identifies a charge.
-fn correct(spec: &AlgorithmSpec, cost: u64, charge_id: Option<ChargeId>, owes: bool) -> [f64; WIDTH] {
+fn correct(
+    spec: &AlgorithmSpec,
+    cost: u64,
+    charge_id: Option<ChargeId>,
+    owes: bool,
+    time: u64,
+) -> [f64; WIDTH] {
     let of = |cost: u64| if owes { -(cost as f64) } else { cost as f64 };
     let given = |number: Option<u64>| number.map_or(f64::NAN, |number| number as f64);
     let at = |most: u64| if owes { most as f64 } else { given(charge_id.map(|charge_id| charge_id.at)) };
@@ -279,6 +294,11 @@ fn correct(spec: &AlgorithmSpec, cost: u64, charge_id: Option<ChargeId>, owes: b
             let aligned = f64::from(u8::from(spec.aligned));
             let (cost, at) = (of(cost.min(MOST_WORTH)), at(spec.most_owed()));
             [cost, at, spec.period as f64, aligned, spec.limit as f64, 0.0, 0.0]
+        }
+        AlgorithmSpec::CalendarWindow(spec) => {
+            let (cost, at) = (of(cost.min(MOST_WORTH)), at(spec.most_used()));
+            let starts = spec.calendar.around(time).map(|start| start as f64);
+            [cost, at, starts[0], starts[1], starts[2], spec.limit as f64, 0.0]
         }
         AlgorithmSpec::SlidingWindow(spec) => {
             let (cost, at) = (of(cost.min(MOST_WORTH)), at(MOST_COUNTED));

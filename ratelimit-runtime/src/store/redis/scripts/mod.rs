@@ -8,7 +8,7 @@ use std::fmt;
 use redis::Cmd;
 
 use self::arguments::{Argument, plain_bucket};
-pub(super) use self::reply::{corrected, outcomes};
+pub(super) use self::reply::{corrected, outcomes, time_asked_for};
 use crate::algorithm::AlgorithmSpec;
 use crate::key::{Key, Repr};
 use crate::store::account::{Message, Sent};
@@ -99,12 +99,14 @@ impl Scripts {
         if forms.all(|form| form == first) { first } else { Form::Any(Sequence::Other) }
     }
 
-    /// Returns the invocation of the script for decisions of this form. `takes` are of the charges to semaphores, in order.
+    /// Returns the invocation of the script for decisions of this form. `takes` are of the charges to semaphores, in order,
+    /// and `time` is about that of the server.
     pub(super) fn decide<'a>(
         &'a self,
         form: Form,
         decisions: &[&'a [Charge]],
         takes: impl Iterator<Item = Option<Sent>>,
+        time: u64,
     ) -> Result<Invocation<'a>, StoreError> {
         let mut keys = Vec::with_capacity(decisions.iter().map(|charges| charges.len()).sum());
         for charge in decisions.iter().copied().flatten() {
@@ -112,7 +114,7 @@ impl Scripts {
         }
         let (script, arguments) = match (form, &self.decide_buckets) {
             (Form::Buckets(size), Some(script)) => (script, arguments::buckets(decisions, size)),
-            _ => (&self.decide, arguments::lists(decisions, takes)),
+            _ => (&self.decide, arguments::lists(decisions, takes, time)),
         };
         Ok(Invocation { script, keys, arguments })
     }
@@ -121,9 +123,10 @@ impl Scripts {
     pub(super) fn correct<'a>(
         &'a self,
         corrections: &[&'a Correction],
+        time: u64,
     ) -> Result<Invocation<'a>, StoreError> {
         let keys: Result<_, _> = corrections.iter().map(|correction| key_text(&correction.key)).collect();
-        let arguments = vec![arguments::corrections(corrections)];
+        let arguments = vec![arguments::corrections(corrections, time)];
         Ok(Invocation { script: &self.correct, keys: keys?, arguments })
     }
 }
@@ -185,7 +188,7 @@ impl Sequence {
     /// Returns what the charges of a list take together, in tenths of what a plain bucket takes in a call of sixteen. `None` if it
     /// shares a call with no other list.
     fn weight(self) -> Option<usize> {
-        const BY_KIND: [usize; 11] = [0, 10, 14, 26, 15, 15, IN_FULL, IN_FULL, IN_FULL, 22, 20];
+        const BY_KIND: [usize; 12] = [0, 10, 14, 26, 15, 15, IN_FULL, IN_FULL, IN_FULL, 22, 20, 18];
         let Sequence::Short(sequence) = self else { return None };
         let kinds = (0..60).step_by(5).map(|shift| sequence >> shift & 31).take_while(|kind| *kind > 0);
         // Calls that wait take their slots in the order of the calls, so the script must not leave the rest of them undecided.
@@ -216,9 +219,10 @@ pub(super) fn weight(correction: &Correction) -> usize {
         | AlgorithmSpec::AdjustableGcra(_)
         | AlgorithmSpec::SettledGcra(_)
         | AlgorithmSpec::FixedWindow(_) => true,
-        AlgorithmSpec::SlidingWindow(_) | AlgorithmSpec::IntervalBucket(_) | AlgorithmSpec::WarmingUp(_) => {
-            false
-        }
+        AlgorithmSpec::CalendarWindow(_)
+        | AlgorithmSpec::SlidingWindow(_)
+        | AlgorithmSpec::IntervalBucket(_)
+        | AlgorithmSpec::WarmingUp(_) => false,
         AlgorithmSpec::Holds(_) => {
             matches!(correction.kind, CorrectionKind::Holds(Sent { message: Message::Release(_), .. }))
         }

@@ -33,6 +33,11 @@ pub(in crate::store::redis) fn outcomes(
     Ok(outcomes)
 }
 
+/// Returns the time around which a script asks for the windows of calendars, in place of a decision.
+pub(in crate::store::redis) fn time_asked_for<T>(result: &Result<T, StoreError>) -> Option<u64> {
+    result.as_ref().err()?.to_string().rsplit_once("OUTSIDE ")?.1.parse().ok()
+}
+
 /// Returns the result of each correction of a reply.
 pub(in crate::store::redis) fn corrected(count: usize, reply: Value) -> Vec<Result<Corrected, StoreError>> {
     let Value::Array(texts) = reply else { return vec![Err(unexpected()); count] };
@@ -146,6 +151,7 @@ impl ReplyReader {
         let snapshot = match charge.spec {
             AlgorithmSpec::Gcra(_) => [time, 0, 0, 0, 0],
             AlgorithmSpec::FixedWindow(_) => [time, self.number()?, 0, 0, 0],
+            AlgorithmSpec::CalendarWindow(_) => [time, self.number()?, self.number()?, self.number()?, 0],
             AlgorithmSpec::SlidingWindow(_) => {
                 let counted = self.number()?;
                 let fits_at = if signed < 0 || charge.cost == 0 { self.number()? } else { 0 };
@@ -255,7 +261,7 @@ fn width(spec: &AlgorithmSpec) -> usize {
         AlgorithmSpec::WarmingUp(spec) if spec.adjustable => 5,
         AlgorithmSpec::Gcra(_) | AlgorithmSpec::WarmingUp(_) => 2,
         AlgorithmSpec::IntervalBucket(_) | AlgorithmSpec::SlidingWindow(_) | AlgorithmSpec::Holds(_) => 3,
-        AlgorithmSpec::FixedWindow(_) => 4,
+        AlgorithmSpec::FixedWindow(_) | AlgorithmSpec::CalendarWindow(_) => 4,
     }
 }
 

@@ -35,7 +35,10 @@ fn specs() -> Vec<AlgorithmSpec> {
         SlidingWindow::new(3, second).into(),
         SlidingWindow::new(3, second).precision(second / 4).into(),
     ];
-    policies.map(|policy| policy.spec().unwrap()).to_vec()
+    let policies = policies.into_iter();
+    #[cfg(feature = "calendar")]
+    let policies = policies.chain([FixedWindow::calendar(3, crate::CalendarPeriod::Month).into()]);
+    policies.map(|policy| policy.spec().unwrap()).collect()
 }
 
 fn charges() -> impl Strategy<Value = Charge> {
@@ -84,7 +87,7 @@ fn first_pass(charges: &[Charge]) -> impl Strategy<Value = Vec<Value>> + use<> {
         for ((sign, time, count, fits_at), charge) in snapshots.into_iter().zip(&charges) {
             let first = time.saturating_mul(sign);
             let after = numbers_after_time(charge, first > 0).unwrap_or(1);
-            numbers.extend([first, count, fits_at].into_iter().take(1 + after));
+            numbers.extend([first, count, fits_at, count].into_iter().take(1 + after));
         }
         numbers.into_iter().map(Value::Int).collect()
     })
@@ -99,6 +102,7 @@ fn numbers_after_time(charge: &Charge, admitted: bool) -> Option<usize> {
         AlgorithmSpec::IntervalBucket(spec) => (!spec.adjustable).then_some(1),
         AlgorithmSpec::SlidingWindow(_) => Some(if admitted && charge.cost > 0 { 1 } else { 2 }),
         AlgorithmSpec::Holds(_) => Some(if admitted { 0 } else { 1 }),
+        AlgorithmSpec::CalendarWindow(_) => Some(3),
         AlgorithmSpec::WarmingUp(_) => None,
     }
 }
