@@ -148,10 +148,16 @@ fn prologue(expansion: &Expansion<'_>) -> TokenStream {
     let charges = limits.iter().enumerate().map(|(index, limit)| charge::charge(expansion, index, limit));
     let refusal = refusal::refusal(expansion, &decision);
     let bound = output::bound(limits);
-    let (kept, decide) = match bound {
-        Some(name) => (quote!(mut #name), quote!(decide_bound)),
-        None if output::keeps(limits) => (local("charged").into_token_stream(), quote!(decide)),
-        None => (quote!(()), quote!(decide)),
+    let kept = match bound {
+        Some(name) => quote!(mut #name),
+        None if output::keeps(limits) => local("charged").into_token_stream(),
+        None => quote!(()),
+    };
+    let decide = match (bound.is_some(), function.is_async()) {
+        (false, true) => quote!(decide),
+        (true, true) => quote!(decide_bound),
+        (false, false) => quote!(decide_blocking),
+        (true, false) => quote!(decide_bound_blocking),
     };
     // The keys are taken while the call has them.
     let (kept, decide, refusal) = match output::pauses(limits) {

@@ -8,7 +8,9 @@ use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote};
 use syn::ext::IdentExt;
 use syn::parse::{ParseStream, Parser};
-use syn::{Attribute, FnArg, Pat, PatIdent, ReturnType, Signature, Token, Type, Visibility, parse_quote};
+use syn::{
+    Attribute, FnArg, Meta, Pat, PatIdent, ReturnType, Signature, Token, Type, Visibility, parse_quote,
+};
 
 pub(crate) use arguments::{ArgumentNames, Destructured, cfgs, plain};
 use arguments::{bindings, borrows_mutably, bound_names, is_lint};
@@ -41,10 +43,11 @@ impl Function {
             let signature: Signature = input.parse()?;
             let rest: TokenStream = input.parse()?;
             let body = body(rest.clone());
-            // Other bodies are not parsed, so that errors in them are the compiler's.
-            let is_async = signature.asyncness.is_some();
-            let block =
-                if is_async { Ok(None) } else { AsyncBlock::find(split(body.as_ref()).1, &signature) };
+            let block = match (signature.asyncness, split(body.as_ref()).1) {
+                (None, body) if mentions_async(body.clone()) => AsyncBlock::find(body, &signature),
+                // Not parsed, so that errors in it are the compiler's.
+                _ => Ok(None),
+            };
             let is_malformed = block.is_err() || !begins_with_body(rest.clone());
             let block = block.unwrap_or_default();
             let mut bindings = bindings(&signature);
@@ -73,7 +76,12 @@ impl Function {
 
     /// Returns whether the return type is written as a future.
     pub(crate) fn returns_future(&self) -> bool {
-        output::of_future(&self.signature.output).is_some()
+        output::is_future(&self.signature.output)
+    }
+
+    /// Returns the attribute by which other languages can call the function.
+    pub(crate) fn exported(&self) -> Option<&Attribute> {
+        self.attributes.iter().find(|attribute| is_export(&attribute.meta))
     }
 
     /// Returns the name without `r#`.
@@ -131,7 +139,7 @@ impl Function {
         named.destructured.iter().chain(self.block.iter().flat_map(AsyncBlock::destructured))
     }
 
-    /// Returns statements that move the mutable arguments into the async block that holds the body.
+    /// Returns statements that move the mutable arguments into the async block or closure that holds the body.
     pub(crate) fn move_mutable(&mut self) -> TokenStream {
         let mut moves = TokenStream::new();
         for argument in &mut self.signature.inputs {
@@ -187,6 +195,24 @@ pub(crate) fn split(body: Option<&Group>) -> (TokenStream, TokenStream) {
     }
     let body = rest.split_off(count);
     (rest.into_iter().collect(), body.into_iter().collect())
+}
+
+/// Returns whether there may be an async block.
+fn mentions_async(body: TokenStream) -> bool {
+    body.into_iter().any(|token| match token {
+        TokenTree::Ident(word) => word == "async",
+        TokenTree::Group(group) => mentions_async(group.stream()),
+        _ => false,
+    })
+}
+
+fn is_export(meta: &Meta) -> bool {
+    match meta {
+        Meta::List(list) if list.path.is_ident("unsafe") => {
+            list.parse_args::<Meta>().is_ok_and(|meta| is_export(&meta))
+        }
+        meta => meta.path().is_ident("no_mangle") || meta.path().is_ident("export_name"),
+    }
 }
 
 /// Returns whether there is nothing between the signature and the body or semicolon.

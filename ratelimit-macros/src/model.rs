@@ -10,7 +10,7 @@ mod written;
 
 use proc_macro2::{Span, TokenStream, TokenTree};
 use ratelimit_syntax::AttributeKind;
-use syn::Type;
+use syn::{Abi, Type};
 
 use crate::args::Args;
 use crate::errors::Errors;
@@ -33,10 +33,10 @@ impl LimitedFunction {
     /// Reads all attributes of a function, and reports all that is wrong with any of them.
     pub(crate) fn read(attributes: &[LimitAttribute], function: Function) -> syn::Result<LimitedFunction> {
         let mut errors = Errors::default();
-        check_signature(&function, attributes[0].kind, &mut errors);
+        let can_be_limited = check_signature(&function, attributes[0].kind, &mut errors);
         let parse = |attribute| Args::parse(attribute, function.bindings(), &mut errors);
         let args: Vec<_> = attributes.iter().map(parse).collect();
-        if function.is_async() {
+        if can_be_limited {
             check_output(&function, &args, &mut errors);
         }
         let limits: Vec<_> = args.iter().map(|args| Limit::read(args, &function, &mut errors)).collect();
@@ -52,7 +52,7 @@ impl LimitedFunction {
 
     /// Returns the error for an item that is not a function.
     pub(crate) fn not_a_function(kind: AttributeKind, item: TokenStream) -> syn::Error {
-        let message = format!("expected an `async fn`; write `#[{}(…)]` on each function", kind.name());
+        let message = format!("expected a function; write `#[{}(…)]` on each function", kind.name());
         syn::Error::new(item_keyword(item), message)
     }
 }
@@ -64,34 +64,48 @@ fn item_keyword(item: TokenStream) -> Span {
     word.or(start).map_or_else(Span::call_site, |token| token.span())
 }
 
-fn check_signature(function: &Function, kind: AttributeKind, errors: &mut Errors) {
-    let (signature, name) = (&function.signature, function.name());
+/// Returns whether it is a function that can be limited.
+fn check_signature(function: &Function, kind: AttributeKind, errors: &mut Errors) -> bool {
+    let (signature, name, attribute) = (&function.signature, function.name(), kind.name());
+    let from_outside = || {
+        format!(
+            "a function that other languages call cannot be limited, because a refusal means nothing to them; write \
+             `#[{attribute}(…)]` on a function that `{name}` calls"
+        )
+    };
     if function.body.is_none() {
         let message = format!(
-            "expected a function with a body; write `#[{}(…)]` on the implementations of `{name}`",
-            kind.name()
+            "expected a function with a body; write `#[{attribute}(…)]` on the implementations of `{name}`"
         );
         errors.on(&signature.ident, message);
     } else if let Some(constness) = &signature.constness {
-        errors.on(constness, format!("a `const fn` cannot be limited; write `async fn {name}`"));
+        let message =
+            format!("a `const fn` cannot be limited, because it may run in the compiler; write `fn {name}`");
+        errors.on(constness, message);
     } else if let Some(early) = function.block.as_ref().and_then(AsyncBlock::early_return) {
         let message =
             "this `return` would skip the limit; move it into the async block, or write an `async fn`";
         errors.at(early, message);
-    } else if !function.is_async() && function.returns_future() {
+    } else if function.is_async() {
+        return true;
+    } else if let Some(abi) = signature.abi.as_ref().filter(|abi| !is_rust(abi)) {
+        errors.on(abi, from_outside());
+    } else if let Some(exported) = function.exported() {
+        errors.on(exported, from_outside());
+    } else if function.returns_future() {
         let message = format!(
-            "the limit is awaited, so `{name}` must be async; write `async fn {name}`, or end the body with \
-             `async move {{ … }}` or `Box::pin(async move {{ … }})`"
+            "the limit of a future is awaited in it; write `async fn {name}`, or end the body with `async move {{ … }}` or \
+             `Box::pin(async move {{ … }})`"
         );
         errors.on(signature.fn_token, message);
-    } else if !function.is_async() {
-        let message = format!(
-            "the limit is awaited, so `{name}` must be async; write `async fn {name}`, move this attribute above the one \
-             that makes it sync, or use a `Limiter`: `limiter.blocking_try_acquire(key)?` in sync code, \
-             `limiter.try_acquire(key).await?` in an async caller"
-        );
-        errors.on(signature.fn_token, message);
+    } else {
+        return true;
     }
+    false
+}
+
+fn is_rust(abi: &Abi) -> bool {
+    abi.name.as_ref().is_some_and(|name| name.value() == "Rust")
 }
 
 /// Checks that the return type can be named where a refusal is converted into it.

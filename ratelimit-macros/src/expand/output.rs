@@ -52,14 +52,15 @@ pub(super) fn written(function: &Function) -> (TokenStream, Span) {
 }
 
 /// Returns the body after the statements that restore its arguments. If a policy looks at the output, the body is in an async
-/// block, and charges are corrected, and keys paused, after it. `brace` is the span of the function's braces.
+/// block, or in a closure if the function is not async, and charges are corrected, and keys paused, after it. `brace` is the span of
+/// the function's braces.
 pub(super) fn body(
     expansion: &Expansion<'_>,
     restored: TokenStream,
     body: TokenStream,
     brace: Span,
 ) -> TokenStream {
-    let Expansion { function, limits, import, .. } = expansion;
+    let Expansion { limits, import, .. } = expansion;
     // Always in a block, so that the body's items do not capture names in the prologue or in patterns. With the hygiene of the
     // macro, or rustc warns about needless inner braces.
     let span = hygienic(brace);
@@ -73,15 +74,6 @@ pub(super) fn body(
         return braced(quote!(#restored #body), span).into_token_stream();
     }
     let [charged, pausable, output] = ["charged", "pausable", "output"].map(local);
-    let (ty, _) = written(function);
-    // The first `return` determines the type that the others are checked against, as that of the function would.
-    let typing = quote_spanned! {span=>
-        if let ::core::option::Option::Some(#output) = ::core::option::Option::None::<#ty> {
-            return #output;
-        }
-    };
-    // The user's span, because coverage leaves out blocks of macros.
-    let block = braced(quote!(#typing #restored #body), brace);
     let corrected = limits.iter().enumerate().filter_map(|(index, limit)| {
         let (function, argument) = match (&limit.charge_when, &limit.settle) {
             (Some(condition), _) => ("charge_when", condition),
@@ -98,10 +90,9 @@ pub(super) fn body(
         Some(of_output(index, "pause_when", limit.pause_when.as_ref()?, &output))
     });
     let pause = pauses(limits).then(|| quote!(__ratelimits::Pausables::pause(#pausable, &[#(#paused),*]);));
-    // With `move`, so that the future holds what the function's would, and not references, which may not be `Send`.
-    let body = quote_spanned!(brace=> async move #block);
+    let run = run(expansion, &restored, &body, brace);
     quote! {
-        let #output = #body.await;
+        let #output = #run;
         #[allow(clippy::redundant_closure_for_method_calls)]
         {
             #import
@@ -111,6 +102,31 @@ pub(super) fn body(
         }
         #output
     }
+}
+
+/// Returns the output of the body, of which an early `return` and a `?` only leave the block or closure. `brace` is the span of the
+/// function's braces, because coverage leaves out blocks of macros.
+fn run(expansion: &Expansion<'_>, restored: &TokenStream, body: &Group, brace: Span) -> TokenStream {
+    let Expansion { function, library, .. } = expansion;
+    let (output, span) = (local("output"), hygienic(brace));
+    let (ty, _) = written(function);
+    if function.is_async() {
+        // The first `return` determines the type that the others are checked against, as that of the function would.
+        let typing = quote_spanned! {span=>
+            if let ::core::option::Option::Some(#output) = ::core::option::Option::None::<#ty> {
+                return #output;
+            }
+        };
+        let block = braced(quote!(#typing #restored #body), brace);
+        // With `move`, so that the future holds what the function's would, and not references, which may not be `Send`.
+        let body = quote_spanned!(brace=> async move #block);
+        return quote!(#body.await);
+    }
+    let ty = if function.output().is_some() { ty } else { quote_spanned!(span=> ()) };
+    let block = braced(quote!(#restored #body), brace);
+    let closure = quote_spanned!(brace=> move || -> #ty #block);
+    // By a function, so that the compiler knows that the closure is called once, and may give away what it has captured.
+    quote!(#library::__private::run(#closure))
 }
 
 /// Returns the body as the arm of a match that binds the charges of the call, and so releases what it holds.

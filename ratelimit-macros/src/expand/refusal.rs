@@ -1,7 +1,7 @@
 //! What a refused call returns.
 
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
-use quote::{format_ident, quote, quote_spanned};
+use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::Type;
 
 use super::context::{Expansion, hygienic, local};
@@ -9,8 +9,8 @@ use super::output;
 use crate::function::{Destructured, Function};
 use crate::model::{Fallback, Target};
 
-/// Awaits the decision, and returns from the function if it is a refusal: by the fallback of the policy that refused, or
-/// without one by converting the error into the return type.
+/// Awaits the decision, unless it is there, and returns from the function if it is a refusal: by the fallback of the policy that
+/// refused, or without one by converting the error into the return type.
 pub(super) fn refusal(expansion: &Expansion<'_>, decision: &Ident) -> TokenStream {
     let Expansion { function, limits, .. } = expansion;
     let [charged, refusal, verdict] = ["charged", "refusal", "verdict"].map(local);
@@ -60,12 +60,25 @@ pub(super) fn refusal(expansion: &Expansion<'_>, decision: &Ident) -> TokenStrea
         false => (quote!(()), quote!(_)),
     };
     let value = if output::keeps(limits) { quote!(#charged) } else { quote!(()) };
-    if binds {
-        return quote! {
-            let #verdict = match #decision {
+    let decided = match (binds, function.is_async()) {
+        (_, false) => decision.to_token_stream(),
+        (true, true) => quote! {
+            match #decision {
                 __ratelimits::Bound::Decided(#verdict) => #verdict,
                 __ratelimits::Bound::Later(#decision) => #decision.await,
-            };
+            }
+        },
+        (false, true) => quote! {
+            match #decision {
+                __ratelimits::Decided::Charged(#verdict) => ::core::result::Result::Ok(#verdict),
+                __ratelimits::Decided::Refused(#verdict) => ::core::result::Result::Err(#verdict),
+                __ratelimits::Decided::Later(#decision) => #decision.await,
+            }
+        },
+    };
+    if binds {
+        return quote! {
+            let #verdict = #decided;
             match #verdict {
                 ::core::result::Result::Ok(#charged) => #charged,
                 ::core::result::Result::Err(#refused) => #default,
@@ -76,11 +89,7 @@ pub(super) fn refusal(expansion: &Expansion<'_>, decision: &Ident) -> TokenStrea
         match #decision {
             ::core::option::Option::None => #nothing,
             ::core::option::Option::Some(#decision) => {
-                let #verdict = match #decision {
-                    __ratelimits::Decided::Charged(#verdict) => ::core::result::Result::Ok(#verdict),
-                    __ratelimits::Decided::Refused(#verdict) => ::core::result::Result::Err(#verdict),
-                    __ratelimits::Decided::Later(#decision) => #decision.await,
-                };
+                let #verdict = #decided;
                 match #verdict {
                     ::core::result::Result::Ok(#kept) => #value,
                     ::core::result::Result::Err(#refused) => #default,
@@ -103,7 +112,8 @@ fn refuse_beside_fallback(refusal: &Ident, attribute: Span) -> TokenStream {
     quote!({ return #refuse(#refusal); })
 }
 
-/// Calls a fallback. Whether it is async is determined from its result, so that an error in the call is an ordinary type error.
+/// Calls a fallback. Whether it is async is determined from its result, so that an error in the call is an ordinary type error. That of
+/// a function that is not async is not async either.
 fn call_fallback(expansion: &Expansion<'_>, fallback: &Fallback, refusal: &Ident) -> TokenStream {
     let Expansion { function, arguments, .. } = expansion;
     let span = hygienic(fallback.span);
@@ -131,29 +141,42 @@ fn call_fallback(expansion: &Expansion<'_>, fallback: &Fallback, refusal: &Ident
     };
     let returned = quote_spanned!(span=> return #answer);
     let output = fallback_output(function);
-    // A value is not awaited, and leaves before anything is, because it may not be `Send`. What follows a call that never returns
-    // is unreachable.
-    quote!({
-        #error
-        let #answer = 'ratelimits_answer: {
-            let #future = {
-                #[allow(clippy::diverging_sub_expression)]
-                let #called = #call;
-                #[allow(unreachable_code)]
-                {
-                    use __ratelimits::{FutureFallback as _, OutputFallback as _, ValueFallback as _};
-                    let #kind = (&&&__ratelimits::Fallback::<_, #output>::of(&#called)).ratelimits_kind();
-                    match #kind.ratelimits_answer(#called) {
-                        ::core::ops::ControlFlow::Break(#answer) => break 'ratelimits_answer #answer,
-                        ::core::ops::ControlFlow::Continue(#future) => #future,
-                    }
-                }
-            };
+    // What follows a call that never returns is unreachable.
+    let answered = |answer: TokenStream| {
+        quote! {
+            #[allow(clippy::diverging_sub_expression)]
+            let #called = #call;
+            #[allow(unreachable_code)]
+            {
+                use __ratelimits::{FutureFallback as _, OutputFallback as _, ValueFallback as _};
+                let #kind = (&&&__ratelimits::Fallback::<_, #output>::of(&#called)).ratelimits_kind();
+                #answer
+            }
+        }
+    };
+    let answered = if function.is_async() {
+        // A value is not awaited, and leaves before anything is, because it may not be `Send`.
+        let called = answered(quote! {
+            match #kind.ratelimits_answer(#called) {
+                ::core::ops::ControlFlow::Break(#answer) => break 'ratelimits_answer #answer,
+                ::core::ops::ControlFlow::Continue(#future) => #future,
+            }
+        });
+        quote!('ratelimits_answer: {
+            let #future = { #called };
             #[allow(unreachable_code)]
             {
                 #future.await
             }
-        };
+        })
+    } else {
+        let value = quote_spanned!(span=> ratelimits_value);
+        let called = answered(quote!(#kind.#value(#called)));
+        quote!({ #called })
+    };
+    quote!({
+        #error
+        let #answer = #answered;
         #[allow(unreachable_code)]
         #returned;
     })

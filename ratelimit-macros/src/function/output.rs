@@ -46,6 +46,34 @@ fn of_bounds<'a>(mut bounds: impl Iterator<Item = &'a TypeParamBound>) -> Option
     })
 }
 
+/// Returns whether a return type is written as a future itself, and not as something that holds one.
+pub(super) fn is_future(output: &ReturnType) -> bool {
+    fn of_trait<'a>(mut bounds: impl Iterator<Item = &'a TypeParamBound>) -> bool {
+        bounds
+            .any(|bound| matches!(bound, TypeParamBound::Trait(bound) if is_named(&bound.path, &["Future"])))
+    }
+    fn is_named(path: &Path, names: &[&str]) -> bool {
+        path.segments.last().is_some_and(|last| names.iter().any(|name| last.ident == name))
+    }
+    fn of(ty: &Type) -> bool {
+        match ty {
+            Type::Group(group) => of(&group.elem),
+            Type::Paren(paren) => of(&paren.elem),
+            Type::ImplTrait(future) => of_trait(future.bounds.iter()),
+            Type::TraitObject(future) => of_trait(future.bounds.iter()),
+            Type::Path(path) if is_named(&path.path, &["Pin", "Box"]) => {
+                let arguments = path.path.segments.last().map(|last| &last.arguments);
+                let Some(PathArguments::AngleBracketed(arguments)) = arguments else { return false };
+                arguments.args.iter().any(|argument| matches!(argument, GenericArgument::Type(ty) if of(ty)))
+            }
+            // `Self::Future` of a `tower::Service`.
+            Type::Path(path) => is_named(&path.path, &["BoxFuture", "LocalBoxFuture", "Future"]),
+            _ => false,
+        }
+    }
+    matches!(output, ReturnType::Type(_, ty) if of(ty))
+}
+
 /// Replaces every `impl Trait` by `_`.
 pub(super) fn infer_impl_trait(ty: &mut Type) {
     match ty {

@@ -240,6 +240,6 @@ fn single_words_may_be_positional_values() {
 #[test]
 fn errors_are_reported_together() {
     let args = tokens("rat = 1, 1 / 60, busrt = 2, pass_args, key = \"<\", aligned");
-    let errors = read(Rate, args, "fn f() {}").err().unwrap();
+    let errors = read(Rate, args, "const fn f() {}").err().unwrap();
     assert_eq!(errors.into_iter().count(), 6);
 }

@@ -5,16 +5,67 @@ use proc_macro2::{Delimiter, Group, TokenTree};
 use super::*;
 
 #[test]
-fn functions_are_async() {
-    let message = "the limit is awaited, so `send` must be async; write `async fn send`, move this attribute above the one \
-                   that makes it sync, or use a `Limiter`: `limiter.blocking_try_acquire(key)?` in sync code, \
-                   `limiter.try_acquire(key).await?` in an async caller";
-    fails_on("fn send() -> Result<(), E> { Ok(()) }", Rate, "5", &[("fn", message)]);
-    let message = "the limit is awaited, so `send` must be async; write `async fn send`, or end the body with \
+fn futures_are_limited_where_they_are_made() {
+    let message = "the limit of a future is awaited in it; write `async fn send`, or end the body with \
                    `async move { … }` or `Box::pin(async move { … })`";
-    fails_on("fn send() -> impl Future<Output = ()> { ready(()) }", Rate, "5", &[("fn", message)]);
-    let message = "a `const fn` cannot be limited; write `async fn send`";
+    for output in [
+        "impl Future<Output = ()>",
+        "(impl Send + Future)",
+        "Pin<Box<dyn Future<Output = ()> + Send + '_>>",
+        "BoxFuture<'_, ()>",
+        "Self::Future",
+        "<Self as Service<Request>>::Future",
+    ] {
+        fails_on(
+            &format!("fn send() -> {output} {{ ready(()) }}"),
+            Rate,
+            "5, fallback = f",
+            &[("fn", message)],
+        );
+    }
+    for output in [
+        "Result<impl Future<Output = ()>, E>",
+        "Option<BoxFuture<'static, ()>>",
+        "Vec<Pin<Box<dyn Future>>>",
+        "Pin<&mut T>",
+        "Box<dyn Fn() -> Ready<()>>",
+    ] {
+        expands(Rate, "5, fallback = f", &format!("fn send() -> {output} {{ g() }}"));
+    }
+}
+
+#[test]
+fn functions_run_when_they_are_called_by_rust() {
+    let message = "a `const fn` cannot be limited, because it may run in the compiler; write `fn send`";
     fails_on("const fn send() -> Result<(), E> { Ok(()) }", Rate, "5", &[("const", message)]);
+    let message = "a function that other languages call cannot be limited, because a refusal means nothing to them; write \
+                   `#[rate_limit(…)]` on a function that `send` calls";
+    for (before, span) in [
+        ("extern \"C\"", "extern \"C\""),
+        ("extern", "extern"),
+        ("#[no_mangle]", "#[no_mangle]"),
+        ("#[unsafe(no_mangle)] pub", "#[unsafe(no_mangle)]"),
+        ("#[export_name = \"send\"]", "#[export_name = \"send\"]"),
+    ] {
+        let item = format!("{before} fn send() -> Result<(), E> {{ Ok(()) }}");
+        fails_on(&item, Rate, "5", &[(span, message)]);
+    }
+    expands(Rate, "5", "extern \"Rust\" fn send() -> Result<(), E> { Ok(()) }");
+}
+
+/// Each function with what its prologue calls.
+#[test]
+fn plain_functions_block() {
+    for (args, decides) in [("5", "decide_blocking"), ("5, bind = decision", "decide_bound_blocking")] {
+        let expanded = expands(Rate, args, "unsafe fn f(self) -> R { #![allow(x)] half + ; typed . }");
+        assert!(expanded.ends_with("{ half + ; typed . } }"), "{expanded}");
+        assert!(
+            expanded.contains(&format!("Call :: {decides} (")) && !expanded.contains("await"),
+            "{expanded}"
+        );
+    }
+    let expanded = expands(Rate, "5, settle = f", "fn f() -> Result<impl T, E> { typed . }");
+    assert!(expanded.contains("run (move || -> Result < _ , E > { { typed . } })"), "{expanded}");
 }
 
 #[test]
@@ -26,7 +77,7 @@ fn functions_have_a_body() {
 
 #[test]
 fn other_items_are_rejected() {
-    let message = "expected an `async fn`; write `#[rate_limit(…)]` on each function";
+    let message = "expected a function; write `#[rate_limit(…)]` on each function";
     fails_on("/// Users.\n#[derive(Debug)] pub(crate) struct User;", Rate, "5", &[("struct", message)]);
     fails_on("impl Api { async fn send(&self) {} }", Rate, "5", &[("impl", message)]);
 }

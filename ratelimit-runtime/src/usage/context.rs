@@ -157,6 +157,32 @@ impl RequestContext {
         CONTEXT.scope(self.inherit(), future).await
     }
 
+    /// Runs code that is not async in this context, like [`scope`](Self::scope).
+    ///
+    /// A thread of `spawn_blocking` has no context of its own: `RequestContext::current()`, called before it starts, takes that of the
+    /// request along.
+    ///
+    /// ```
+    /// # use ratelimits::{count_limit, Error, RequestContext};
+    /// #[count_limit(1, "1d", key_type = USER)]
+    /// fn render(_report: &str) -> Result<(), Error> {
+    ///     Ok(())
+    /// }
+    ///
+    /// async fn handle() -> Result<(), Error> {
+    ///     let context = RequestContext::current();
+    ///     let rendered = tokio::task::spawn_blocking(move || context.sync_scope(|| render("sales")));
+    ///     rendered.await.expect("it does not panic")
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() {
+    /// assert!(RequestContext::new().with_user("ann").scope(handle()).await.is_ok());
+    /// # }
+    /// ```
+    pub fn sync_scope<T>(self, code: impl FnOnce() -> T) -> T {
+        CONTEXT.sync_scope(self.inherit(), code)
+    }
+
     /// Runs the stream in this context, however late and wherever it is polled.
     ///
     /// A stream that a function returns, such as the body of a response, is polled after the function's own context has ended.

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use super::Backend;
 use super::local::{Local, held};
 use crate::base::parker::Parker;
-use crate::base::runtime;
+use crate::base::runtime::{BACKGROUND, is_async_context};
 use crate::base::timer::Timers;
 use crate::decide::acquire::{self, EndpointFuture};
 use crate::decide::acquired::{AcquireResult, DecidedRequest, FailedRequest};
@@ -88,22 +88,31 @@ impl<'a> PendingRequest<'a> {
         }
     }
 
-    /// Sends the request, and blocks the thread while that takes.
-    pub(crate) fn block_on(self) -> Result<AcquireResult, StoreError> {
+    /// Sends the request, and blocks the thread while that takes. In async code it fails with this problem instead, as it would keep
+    /// other tasks from running.
+    pub(crate) fn block_on(self, in_async_code: impl FnOnce(&AcquireRequest) -> String) -> AcquireResult {
+        if is_async_context() {
+            let problem = in_async_code(&self.request);
+            return self.fail(problem);
+        }
         let parker = Parker::new();
         match &self.endpoint.store {
             Store::Memory(_) => {
                 let timers = Timers::Thread(Arc::clone(&parker));
-                Ok(parker.block_on(acquire::acquire_by(self.request, self.endpoint, timers)))
+                parker.block_on(acquire::acquire_by(self.request, self.endpoint, timers))
             }
-            Store::Redis(_) => {
-                let failed =
-                    |error| StoreError::permanent(format!("there is no runtime for blocking calls: {error}"));
-                let runtime = runtime::BACKGROUND.handle().map_err(failed)?;
-                let _entered = runtime.enter();
-                Ok(parker.block_on(self.start()))
-            }
+            Store::Redis(_) => match BACKGROUND.handle() {
+                Ok(runtime) => {
+                    let _entered = runtime.enter();
+                    parker.block_on(self.start())
+                }
+                Err(error) => self.fail(format!("there is no runtime for blocking calls: {error}")),
+            },
         }
+    }
+
+    fn fail(self, problem: String) -> AcquireResult {
+        Err(FailedRequest::new(StoreError::permanent(problem), self.request))
     }
 }
 

@@ -3,11 +3,9 @@
 use std::time::Duration;
 
 use super::{Limiter, LimiterCaller};
-use crate::base::runtime::is_async_context;
 use crate::decide::decision::Decision;
 use crate::decide::error::Error;
 use crate::key::IntoKey;
-use crate::store::error::StoreError;
 
 /// For code that is not async. These methods block the thread: until Redis has decided, and until the permits have come.
 ///
@@ -144,13 +142,12 @@ impl Limiter {
             Ok(decision) => return decision,
             Err(pending) => pending,
         };
-        if is_async_context() {
-            let problem = format!(
+        let result = pending.block_on(|_| {
+            format!(
                 "`blocking_{method}` was called in async code, where it would block other tasks; await `{method}` \
                  instead, or move the call into `tokio::task::spawn_blocking`"
-            );
-            return Err(StoreError::permanent(problem).into());
-        }
-        self.backend.finish(pending.block_on()?, &LimiterCaller)
+            )
+        });
+        self.backend.finish(result, &LimiterCaller)
     }
 }

@@ -1,5 +1,7 @@
 //! A call of a limited function, as its generated prologue builds it.
 
+mod blocking;
+
 use std::fmt;
 use std::mem::{self, ManuallyDrop};
 use std::time::Duration;

@@ -19,7 +19,7 @@ pub use charged::{Charged, Refusal};
 pub use future::{Decided, DecisionFuture};
 pub use pausables::{Pausables, PauseLength, pause_when};
 pub use refusal::*;
-pub use used::{Used, charge_when, settle};
+pub use used::{Used, charge_when, run, settle};
 
 pub use ::inventory;
 

@@ -116,6 +116,17 @@ impl<F: Future, R> FutureFallback for &Fallback<'_, F, R> {
     }
 }
 
+/// A fallback's result that a function which is not async can return.
+#[diagnostic::on_unimplemented(
+    message = "the fallback is async, but the function is not",
+    label = "returns a future, which nothing awaits",
+    note = "write a `fn` as the fallback, or make the limited function an `async fn`"
+)]
+pub trait AwaitedFallback {
+    /// Returns the output. No future has one without being awaited.
+    fn output<R>(self) -> R;
+}
+
 /// Implemented by the results of all fallbacks.
 pub trait ValueFallback {
     /// Returns how to return the result.
@@ -135,6 +146,11 @@ impl OfFuture {
     pub fn ratelimits_answer<F: Future>(self, called: F) -> ControlFlow<F::Output, Pin<Box<F>>> {
         ControlFlow::Continue(Box::pin(called))
     }
+
+    /// Returns what a function that is not async returns: nothing, which does not compile.
+    pub fn ratelimits_value<F: AwaitedFallback, R>(self, called: F) -> R {
+        called.output()
+    }
 }
 
 impl OfValue {
@@ -142,5 +158,11 @@ impl OfValue {
     #[cold]
     pub fn ratelimits_answer<T>(self, called: T) -> ControlFlow<T, Pending<T>> {
         ControlFlow::Break(called)
+    }
+
+    /// Returns the value, which a function that is not async returns.
+    #[cold]
+    pub fn ratelimits_value<T>(self, called: T) -> T {
+        called
     }
 }

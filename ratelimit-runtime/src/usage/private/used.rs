@@ -13,6 +13,12 @@ pub enum Used {
     Permits(Checked<u64>),
 }
 
+/// Runs a body whose output is looked at.
+#[inline(always)]
+pub fn run<T>(body: impl FnOnce() -> T) -> T {
+    body()
+}
+
 /// Returns what a call used that is charged if its output satisfies the condition. A function, so that the compiler infers the type
 /// of the closure's argument.
 pub fn charge_when<T: ?Sized>(output: &T, condition: impl FnOnce(&T) -> bool) -> Used {

@@ -55,6 +55,24 @@ impl Registry {
     pub async fn scope<F: Future>(&self, future: F) -> F::Output {
         SCOPE.scope(self.clone(), future).await
     }
+
+    /// Runs code that is not async with this registry, like [`scope`](Self::scope). It applies to the thread of the caller only.
+    ///
+    /// ```
+    /// # use ratelimits::{Error, Registry, count_limit};
+    /// #[count_limit(1, "1h")]
+    /// fn report() -> Result<(), Error> {
+    ///     Ok(())
+    /// }
+    ///
+    /// Registry::in_memory().sync_scope(|| {
+    ///     assert!(report().is_ok());
+    ///     assert!(report().unwrap_err().is_limited());
+    /// });
+    /// ```
+    pub fn sync_scope<T>(&self, code: impl FnOnce() -> T) -> T {
+        SCOPE.sync_scope(self.clone(), code)
+    }
 }
 
 /// Where the registry that decides a call does so.
