@@ -1,8 +1,6 @@
 //! `bind`, on functions of every kind.
 
 use std::fmt::Display;
-use std::future::Future;
-use std::pin::Pin;
 
 use async_trait::async_trait;
 use ratelimits::{Decision, count_limit, rate_limit};
@@ -58,11 +56,6 @@ impl Api {
     }
 }
 
-#[count_limit(1, "1d", bind = decision)]
-fn boxed(text: &str) -> Pin<Box<dyn Future<Output = AppResult<usize>> + Send + '_>> {
-    Box::pin(async move { Ok(text.len() + decision.policies().len()) })
-}
-
 #[count_limit(1, "1d", bind = r#type)]
 async fn raw() -> AppResult<u64> {
     Ok(r#type.remaining)
@@ -83,7 +76,6 @@ fn bodies_see_their_decision() {
             generic(5u8, [1, 2]) => (2, 1),
             generic("9", [1]) => (0, 1),
             Api.call("text".into()) => "text0",
-            boxed("text") => 5,
             raw() => 0,
             shadowed() => 7,
         );
@@ -94,13 +86,4 @@ fn bodies_see_their_decision() {
         assert_eq!(api.method(3).await.to_string(), "32");
         assert_eq!(api.method(3).await.to_string(), "refused");
     });
-}
-
-#[test]
-fn futures_are_send() {
-    fn is_send<T: Send>(future: T) {
-        drop(future);
-    }
-    is_send(generic(5u8, [1]));
-    is_send(boxed("text"));
 }

@@ -11,7 +11,7 @@
 //! | generics, where clauses, functions as arguments | cached#139, #217; bon#325 | `generics` |
 //! | receivers | cached#16, #86, #140; bon#197 | `receivers` |
 //! | `#[async_trait]` | tracing#711, #864, #977, #1228, #1297 | `async_trait` |
-//! | async functions in traits, functions that return futures | tracing#1831, #1866 | `traits` |
+//! | async functions in traits, functions that return futures | tracing#1831, #1866 | `traits`, `returned_futures` |
 //! | `#[cfg]` on arguments and parameters | async-trait#226, #243, #288 | `conditional` |
 //! | inner attributes | tracing#2294 | `attributes::inner_attributes_on_the_body` |
 //! | names that also occur in the generated code | tracing#3306; async-trait#271 | `shadowing` |
@@ -49,6 +49,7 @@ mod options;
 mod outputs;
 mod receivers;
 mod recursion;
+mod returned_futures;
 mod shadowing;
 mod stacking;
 mod traits;

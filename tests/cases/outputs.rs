@@ -2,8 +2,6 @@
 
 use std::error::Error;
 use std::fmt::{Debug, Display};
-use std::future::Future;
-use std::pin::Pin;
 
 use super::limits::{count_limit, funnel_limit};
 use super::{AppError, AppResult, assert_admits_one, assert_limited, assert_outputs, isolated};
@@ -14,13 +12,6 @@ async fn boxed_trait(number: u8) -> AppResult<Box<dyn Display + Send>> {
         return Ok(Box::new("none"));
     }
     Ok(Box::new(number))
-}
-
-type Later<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
-
-#[count_limit(1, "1d")]
-async fn boxed_future(number: &u8) -> Result<Later<'_, u8>, AppError> {
-    Ok(Box::pin(async move { *number }))
 }
 
 #[count_limit(1, "1d", fallback = longest)]
@@ -43,8 +34,6 @@ fn output_is_coerced() {
         assert_eq!(boxed_trait(5).await.unwrap().to_string(), "5");
         assert_eq!(boxed_trait(0).await.unwrap().to_string(), "none");
         assert!(boxed_trait(5).await.is_err());
-        assert_eq!(boxed_future(&5).await.unwrap().await, 5);
-        assert!(boxed_future(&5).await.is_err());
         assert_eq!((function_pointer().await("a"), function_pointer().await("a")), (1, usize::MAX));
         assert_outputs!(slice() => [1u8, 2], [0u8; 0]);
     });

@@ -3,12 +3,14 @@
 #![expect(clippy::large_types_passed_by_value, reason = "their size in the future is what is measured")]
 
 use std::error::Error;
+use std::future::Future;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::time::Duration;
 
 use ratelimits::{concurrency_limit, count_limit, funnel_limit, rate_limit};
 
-use super::app::{assert_outputs, isolated};
+use super::app::{AppResult, assert_admits_one, assert_outputs, isolated};
 
 type Load = [u8; 1024];
 
@@ -164,5 +166,17 @@ fn prologue_adds_no_type_layers() {
     isolated(async {
         assert_outputs!(f00(&[0; 29]) => 29, 29);
         assert_eq!(f20(&[0; 9]).await, 9);
+    });
+}
+
+#[count_limit(1, "1d", bind = decision)]
+fn boxed(text: &str) -> Pin<Box<dyn Future<Output = AppResult<usize>> + Send + '_>> {
+    Box::pin(async move { Ok(text.len() + decision.policies().len()) })
+}
+
+#[test]
+fn returned_futures_see_their_decision_and_are_send() {
+    isolated(async {
+        assert_admits_one!(is_send(boxed("text")) => 5);
     });
 }
