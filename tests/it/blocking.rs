@@ -1,5 +1,8 @@
 //! Limiters in code that is not async.
 
+mod functions;
+mod holds;
+
 use std::sync::Barrier;
 use std::thread;
 use std::time::Duration;

@@ -12,6 +12,7 @@ mod dropped_waiters;
 mod events;
 mod failing;
 mod faulty_server;
+mod functions;
 mod guide;
 mod late_polls;
 mod leases;
