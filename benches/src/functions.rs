@@ -59,6 +59,28 @@ pub(crate) async fn held_beside_one(key: &Key) -> Result<u64, Error> {
     Ok(key.id)
 }
 
+#[rate_limit(1_000_000.0, 1_000_000_000_000, key = key.id)]
+pub(crate) fn blocking(key: &Key) -> Result<u64, Error> {
+    Ok(key.id)
+}
+
+#[rate_limit("1/h", 1, key = key.id)]
+pub(crate) fn blocking_refused(key: &Key) -> Result<u64, Error> {
+    Ok(key.id)
+}
+
+#[rate_limit(1_000_000.0, 1_000_000_000_000, key = key.id)]
+#[count_limit(1_000_000_000_000, "1h", key = key.id)]
+#[funnel_limit(1_000_000_000_000, leak_rate = 1_000_000.0, key = key.id)]
+pub(crate) fn blocking_three_policies(key: &Key) -> Result<u64, Error> {
+    Ok(key.id)
+}
+
+#[concurrency_limit(1_000_000, key = key.id)]
+pub(crate) fn blocking_held(key: &Key) -> Result<u64, Error> {
+    Ok(key.id)
+}
+
 /// The body of the functions above, without an attribute.
 pub(crate) async fn plain(key: &Key) -> Result<u64, Error> {
     Ok(key.id)

@@ -75,6 +75,10 @@ fn paths() -> Vec<(&'static str, Call)> {
         path("limiter, hold", move |key| now(held.try_acquire(key.id))),
         path("annotated, bucket and hold", |key| now(functions::held_beside_one(key))),
         path("annotated, bucket, window and hold", |key| now(functions::held_beside_two(key))),
+        path("not async, u64 key", functions::blocking),
+        path("not async, refused", functions::blocking_refused),
+        path("not async, three policies", functions::blocking_three_policies),
+        path("not async, hold", functions::blocking_held),
         path("limiter, peek", move |key| now(peeked.peek(key.id))),
     ];
     #[cfg(feature = "redis")]
