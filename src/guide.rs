@@ -8,6 +8,7 @@
 //! [Calling an API]: self::calling
 //! [Language models]: self::models
 //! [Limits without attributes]: self::limiters
+//! [Code that is not async]: self::blocking
 //! [Changing a limit]: self::changing
 //! [Testing]: self::testing
 //! [Production checklist]: self::production
@@ -56,6 +57,8 @@ pub mod calling {}
 pub mod models {}
 #[doc = include_str!("../guide/limiters.md")]
 pub mod limiters {}
+#[doc = include_str!("../guide/blocking.md")]
+pub mod blocking {}
 #[cfg_attr(feature = "overrides", doc = "[`overrides`]: crate::RegistryBuilder::overrides")]
 #[cfg_attr(
     all(feature = "overrides", feature = "redis"),

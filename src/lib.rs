@@ -59,6 +59,26 @@
 /// All attributes share further arguments, such as `key` and `key_type` (what calls are counted by), `name`, `cost` (permits of a
 /// call), `timeout` (how long it may wait), `fallback`, `skip_when`, `charge_when`, `settle` (what it really used), `bind`,
 /// `shadow` (report, never refuse) and `on_store_error`: see [Attributes](crate::guide::attributes).
+///
+/// A function that is not async works as well. It blocks its thread where the other awaits, and in async code it is an error where it
+/// would have to: see [Code that is not async](crate::guide::blocking).
+///
+/// ```
+/// use ratelimits::{Error, rate_limit};
+///
+/// #[rate_limit(rate = 100.0, timeout = "1s")]
+/// fn resize(picture: &[u8]) -> Result<Vec<u8>, Error> {
+///     Ok(picture.to_vec())
+/// }
+///
+/// # fn main() -> Result<(), Error> {
+/// let pictures = [[1; 4], [2; 4]];
+/// std::thread::scope(|scope| {
+///     let jobs = pictures.each_ref().map(|picture| scope.spawn(|| resize(picture)));
+///     jobs.into_iter().try_for_each(|job| job.join().expect("it does not panic").map(drop))
+/// })
+/// # }
+/// ```
 pub use ratelimit_macros::rate_limit;
 
 /// Fixed window: at most `limit` permits from the start of a window to its end.

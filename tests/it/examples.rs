@@ -56,6 +56,15 @@ fn language_model_settles_by_what_calls_used() {
 }
 
 #[test]
+fn threads_wait_for_their_turn() {
+    let text = succeeds(example("threads").output());
+    let lines = ["800 to 400", "1000 to 500", "1200 to 600", "1400 to 700", "1600 to 800"];
+    assert!(lines.iter().all(|line| text.contains(line)), "{text}");
+    let uploaded = ["uploaded now", "uploaded later"].map(|line| text.matches(line).count());
+    assert_eq!(uploaded, [2, 3], "{text}");
+}
+
+#[test]
 fn redis_shares_a_policy_between_processes() {
     let server = Server::start();
     let text = succeeds(example("redis").env("RATELIMITS_URL", server.url()).output());
