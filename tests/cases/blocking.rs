@@ -11,3 +11,6 @@
 )]
 
 include!(concat!(env!("OUT_DIR"), "/cases.rs"));
+
+#[path = "blocking/holds.rs"]
+mod holds;
