@@ -190,6 +190,22 @@ fn one_thread_runtimes_do_not_deadlock() {
     });
 }
 
+#[count_limit(1000, "1m", key = key, lease = 10)]
+fn leased(key: &str) -> Result<(), Error> {
+    Ok(())
+}
+
+#[test]
+fn threads_share_leases() {
+    on_each_registry(|registry, _| {
+        thread::scope(|scope| {
+            let calls = || (0..250).for_each(|_| registry.sync_scope(|| leased("a")).unwrap());
+            (0..4).for_each(|_| drop(scope.spawn(calls)));
+        });
+        assert!(registry.sync_scope(|| leased("a")).unwrap_err().is_limited());
+    });
+}
+
 #[test]
 fn observers_see_each_call_once() {
     let seen = Arc::new(Mutex::new(Vec::new()));
