@@ -36,6 +36,11 @@ pub(crate) async fn fixed_window(key: &Key) -> Result<u64, Error> {
     Ok(key.id)
 }
 
+#[count_limit(1_000_000_000_000, "month", zone = "Europe/Berlin", key = key.id)]
+pub(crate) async fn calendar_window(key: &Key) -> Result<u64, Error> {
+    Ok(key.id)
+}
+
 #[window_limit(1_000_000_000_000, "60s", precision = "1s", key = key.id)]
 pub(crate) async fn counter(key: &Key) -> Result<u64, Error> {
     Ok(key.id)

@@ -67,6 +67,7 @@ fn paths() -> Vec<(&'static str, Call)> {
         path("limiter, refused", move |key| now(refused.try_acquire(key.id))),
         path("annotated, three policies", |key| now(functions::three_policies(key))),
         path("annotated, fixed window", |key| now(functions::fixed_window(key))),
+        path("annotated, calendar window", |key| now(functions::calendar_window(key))),
         path("annotated, sliding window counter", |key| now(functions::counter(key))),
         path("try_acquire_all of three", move |key| {
             now(registry.try_acquire_all(three.each_ref().map(|limiter| limiter.charge(key.id))))
