@@ -27,22 +27,22 @@ pub(crate) struct Connection {
     #[arg(long, value_name = "FILE")]
     cacert: Option<PathBuf>,
     /// The certificate to present to a rediss:// server, in PEM.
-    #[arg(long, value_name = "FILE", requires = "key")]
+    #[arg(long, value_name = "FILE", requires = "cert_key")]
     cert: Option<PathBuf>,
     /// The private key of the certificate, in PEM.
     #[arg(long, value_name = "FILE", requires = "cert")]
-    key: Option<PathBuf>,
+    cert_key: Option<PathBuf>,
 }
 
 impl Connection {
     /// Takes over what stands before the name of the command and not after it.
     pub(crate) fn or(&mut self, before: Connection) {
-        let Connection { url, namespace, cacert, cert, key } = before;
+        let Connection { url, namespace, cacert, cert, cert_key } = before;
         self.url = self.url.take().or(url);
         self.namespace = self.namespace.take().or(namespace);
         self.cacert = self.cacert.take().or(cacert);
         if self.cert.is_none() {
-            (self.cert, self.key) = (cert, key);
+            (self.cert, self.cert_key) = (cert, cert_key);
         }
     }
 
@@ -60,7 +60,7 @@ impl Connection {
             return Err(Failure::Usage(problem.to_owned()));
         }
         let read = |path: &Option<PathBuf>| path.as_deref().map(read_file).transpose();
-        let client = read(&self.cert)?.zip(read(&self.key)?);
+        let client = read(&self.cert)?.zip(read(&self.cert_key)?);
         let login = Login { url, authorities: read(&self.cacert)?, client };
         let keyspace = Keyspace::new(login, DEADLINE).map_err(|error| Failure::Usage(error.to_string()))?;
         keyspace.ping().await.map_err(|error| Failure::Redis(error.to_string()))?;

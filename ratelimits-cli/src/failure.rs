@@ -96,8 +96,9 @@ fn missing_rules(error: &str, namespace: &str) -> Vec<String> {
             if read.is_empty() { others } else { read }
         }
     };
-    // Only the script that replaces overrides needs it, and stops at the first command that is denied.
-    let names = if names.contains(&"hget") { vec!["hget", "time", "hset"] } else { names };
+    // Only the script that replaces overrides needs these, and stops at the first command that is denied.
+    let replaces = names.iter().any(|name| ["hget", "lpush"].contains(name));
+    let names = if replaces { vec!["hget", "time", "lpush", "ltrim", "hset"] } else { names };
     names.iter().map(|name| format!("+{name}")).collect()
 }
 
@@ -112,8 +113,15 @@ mod tests {
             ("NoPerm: this user has no permissions to run the 'scan' command or its subcommand", "+scan"),
             ("NOPERM the user of this connection may not run DEL, GET, LLEN", "+get +llen"),
             ("NOPERM the user of this connection may not run EXPIREAT, SET", "+expireat +set"),
-            ("NOPERM the user of this connection may not run HGET", "+hget +time +hset"),
-            ("NOPERM: this user has no permissions to run the 'hget' command", "+hget +time +hset"),
+            ("NOPERM the user of this connection may not run HGET", "+hget +time +lpush +ltrim +hset"),
+            (
+                "NOPERM: this user has no permissions to run the 'hget' command",
+                "+hget +time +lpush +ltrim +hset",
+            ),
+            (
+                "NOPERM the user of this connection may not run LPUSH script: f46e, on @user_script:6.",
+                "+hget +time +lpush +ltrim +hset",
+            ),
             ("NOPERM: No permissions to access a key", "~shop:*"),
             ("NOPERM: this user has no permissions to access one of the keys", "~shop:*"),
             ("could not connect: refused", ""),

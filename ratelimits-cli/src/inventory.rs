@@ -150,7 +150,9 @@ impl Entry {
         let (policy, computed) = self.parse().ok()?;
         let (name, prefix) = (self.name.clone(), self.prefix.clone());
         let shadow = self.flags.iter().any(|flag| flag == "shadow");
-        Some(KnownPolicy { name, prefix, policy, computed, shadow })
+        // A limiter is called with any key.
+        let has_key = self.prefix.is_some().then_some(self.key.is_some());
+        Some(KnownPolicy { name, prefix, policy, computed, shadow, has_key })
     }
 
     /// Returns how the keys are read that calls use, given what an operator has changed. `None` if that depends on a number that is

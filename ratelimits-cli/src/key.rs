@@ -18,9 +18,11 @@ pub(crate) struct KeyRow {
     algorithm: &'static str,
     /// The parts. Where they are too long for a key, their digest.
     pub(crate) key: Vec<String>,
-    /// What overrides put the policy in.
+    /// What overrides put the policy or the key in.
     #[serde(rename = "override")]
     switch: Option<&'static str>,
+    /// Whether the key has an override of its own.
+    overridden_by_key: bool,
     /// Whether calls use the state: not that of a bucket from before its numbers were overridden.
     in_use: bool,
     #[serde(flatten, serialize_with = "serialize_state")]
@@ -58,6 +60,7 @@ impl KeyRow {
                 None => Vec::new(),
             },
             switch: kind.switch,
+            overridden_by_key: kind.is_overridden,
             in_use: kind.is_in_force,
             state: *state,
             holders: None,
@@ -80,6 +83,14 @@ impl KeyRow {
         }
     }
 
+    /// Returns what overrides have changed, for people.
+    fn overridden(&self) -> String {
+        match (self.overridden_by_key, self.switch) {
+            (true, switch) => format!("{}, for this key", switch.unwrap_or("numbers")),
+            (false, switch) => switch.unwrap_or_default().to_owned(),
+        }
+    }
+
     /// Returns a line for each number.
     pub(crate) fn lines(&self, has_inventory: bool) -> String {
         let KeyState { used, limit, remaining, paused, reset_after, .. } = self.state;
@@ -89,7 +100,7 @@ impl KeyRow {
             ("policy", self.policy.clone()),
             ("prefix", self.prefix.clone()),
             ("algorithm", self.algorithm.to_owned()),
-            ("override", self.switch.unwrap_or_default().to_owned()),
+            ("override", self.overridden()),
             ("key", quoted(&self.key)),
             (used_title, number(used)),
             ("held by", self.holders.as_deref().map(held_by).unwrap_or_default()),

@@ -5,6 +5,7 @@ mod completions;
 mod connection;
 mod duration;
 mod failure;
+mod in_force;
 mod inventory;
 mod key;
 mod list;

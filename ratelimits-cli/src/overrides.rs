@@ -1,8 +1,10 @@
 //! `ratelimits override`.
 
+mod change;
 mod clear;
 mod known;
 mod list;
+mod log;
 mod set;
 mod setting;
 mod text;
@@ -12,7 +14,7 @@ use clap::Subcommand;
 use crate::connection::Connection;
 use crate::failure::Failure;
 
-/// Change the numbers of policies, put them in shadow, or turn them off, without a restart.
+/// Change the numbers of policies, put them in shadow, or turn them off, without a restart: for all keys, or for one.
 ///
 /// The overrides are in Redis. Programs apply them within three seconds if their registries are made with
 /// `Registry::builder().overrides_in_redis()`.
@@ -20,7 +22,9 @@ use crate::failure::Failure;
 pub(crate) enum Overrides {
     Set(set::Set),
     List(list::List),
+    #[command(visible_alias = "remove")]
     Clear(clear::Clear),
+    Log(log::Log),
 }
 
 impl Overrides {
@@ -29,6 +33,7 @@ impl Overrides {
             Overrides::Set(set) => set.run().await,
             Overrides::List(list) => list.run().await,
             Overrides::Clear(clear) => clear.run().await,
+            Overrides::Log(log) => log.run().await,
         }
     }
 
@@ -37,6 +42,7 @@ impl Overrides {
             Overrides::Set(set) => &mut set.connection,
             Overrides::List(list) => &mut list.connection,
             Overrides::Clear(clear) => &mut clear.connection,
+            Overrides::Log(log) => &mut log.connection,
         }
     }
 }

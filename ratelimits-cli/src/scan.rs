@@ -3,12 +3,14 @@
 use std::collections::HashMap;
 
 use ratelimit_runtime::inspect::{
-    KeyPieces, KeyState, Keyspace, Reading, inventory_key, key_text, overrides_key, path_of, policy_of,
+    KeyPieces, KeyState, Keyspace, Reading, inventory_key, key_text, override_log_key, overrides_key,
+    path_of, policy_of,
 };
 use ratelimit_runtime::overrides::{Entry as Override, parse};
 
 use crate::connection::Connection;
 use crate::failure::Failure;
+use crate::in_force::{InForce, encoded, switch};
 use crate::inventory::{Entry, Inventory};
 use crate::message::write_message;
 use crate::progress::Progress;
@@ -23,7 +25,7 @@ pub(crate) struct Scan<'a> {
     pub(crate) keyspace: &'a Keyspace,
     pub(crate) inventory: &'a Inventory,
     /// What an operator has changed.
-    overrides: Vec<Override>,
+    overrides: InForce,
 }
 
 /// Which states are meant: all those with these pieces.
@@ -47,8 +49,11 @@ pub(crate) struct Kind {
     pub(crate) has_parts: bool,
     /// How their states are read. `None` if no policy of this version has such a shape.
     pub(crate) reading: Option<Reading>,
-    /// What overrides put the policy in, so that it refuses no call: `off` or `shadow`.
+    /// What overrides put the policy in, so that it refuses no call, `off` or `shadow`, or the key, so that it refuses every call:
+    /// `blocked`.
     pub(crate) switch: Option<&'static str>,
+    /// Whether it is a single key, which has an override of its own.
+    pub(crate) is_overridden: bool,
     /// Whether calls use them, as far as is known: not the states of a bucket from before its numbers were overridden.
     pub(crate) is_in_force: bool,
 }
@@ -90,17 +95,17 @@ impl<'a> Scan<'a> {
                 failure => return Err(failure),
             },
         };
-        Ok(Scan { connection, keyspace, inventory, overrides })
+        Ok(Scan { connection, keyspace, inventory, overrides: InForce::new(overrides) })
     }
 
-    /// As if this were the only override.
-    pub(crate) fn with_override(
+    /// As if these were the only overrides.
+    pub(crate) fn with_overrides(
         connection: &'a Connection,
         keyspace: &'a Keyspace,
         inventory: &'a Inventory,
-        change: Override,
+        overrides: Vec<Override>,
     ) -> Self {
-        Scan { connection, keyspace, inventory, overrides: vec![change] }
+        Scan { connection, keyspace, inventory, overrides: InForce::new(overrides) }
     }
 
     /// For a command that needs no numbers.
@@ -109,7 +114,7 @@ impl<'a> Scan<'a> {
         keyspace: &'a Keyspace,
         inventory: &'a Inventory,
     ) -> Self {
-        Scan { connection, keyspace, inventory, overrides: Vec::new() }
+        Scan { connection, keyspace, inventory, overrides: InForce::default() }
     }
 
     /// Calls `each` with every selected state: `None` if its value is not one. Returns the number of keys in the namespace that
@@ -152,13 +157,13 @@ impl<'a> Scan<'a> {
         let encoded = selection.encoded(self.connection.namespace());
         let mut pages = self.keyspace.scan(encoded.pattern.clone()).await.map_err(failed)?;
         let namespace = self.connection.namespace();
-        let (overrides, inventory) = (overrides_key(namespace), inventory_key(namespace));
+        let own = [overrides_key(namespace), override_log_key(namespace), inventory_key(namespace)];
         let (mut found, mut foreign) = (0, 0);
         while let Some(mut page) = pages.next().await.map_err(failed)? {
             page.retain(|key| match KeyPieces::split(key) {
                 Some(pieces) => encoded.has(&pieces),
                 None => {
-                    foreign += u64::from(*key != overrides && *key != inventory);
+                    foreign += u64::from(!own.contains(key));
                     false
                 }
             });
@@ -190,13 +195,16 @@ impl<'a> Scan<'a> {
         };
         let kind = |entry: &Entry| {
             let prefix = entry.prefix.as_ref().or(selection.prefix.as_ref()).cloned().unwrap_or_default();
-            let reading = entry.reading(self.changed(&prefix, &entry.name))?;
+            let parts = selection.parts.as_deref().and_then(encoded);
+            let changed = self.overrides.of_key(&prefix, &entry.name, parts.as_deref());
+            let reading = entry.reading(changed.as_ref().map(|changed| &*changed.entry))?;
             Some(Kind {
                 shape: reading.shape(),
                 function: entry.tag.clone(),
                 has_parts: entry.key.is_some(),
                 reading: Some(reading),
-                switch: self.switch(&prefix, &entry.name),
+                switch: changed.as_ref().and_then(|changed| switch(&changed.entry)),
+                is_overridden: changed.is_some_and(|changed| changed.is_of_key),
                 is_in_force: true,
                 name: entry.name.clone(),
                 prefix,
@@ -207,13 +215,7 @@ impl<'a> Scan<'a> {
 
     /// Returns what overrides put a policy in.
     pub(crate) fn switch(&self, prefix: &str, name: &str) -> Option<&'static str> {
-        let changed = self.changed(prefix, name)?;
-        if changed.off { Some("off") } else { (changed.shadow == Some(true)).then_some("shadow") }
-    }
-
-    fn changed(&self, prefix: &str, name: &str) -> Option<&Override> {
-        let full_name = format!("{prefix}:{name}");
-        self.overrides.iter().find(|it| it.policy == name || it.policy == full_name)
+        switch(self.overrides.of_policy(prefix, name)?)
     }
 
     async fn read(
@@ -226,6 +228,13 @@ impl<'a> Scan<'a> {
         let each = |i: usize, state: Option<KeyState>| {
             let kind = &kinds.list[of[i]];
             let state = state.map(|state| match kind.switch {
+                Some("blocked") => KeyState {
+                    limited: Some(true),
+                    retry_after: None,
+                    limit: Some(0),
+                    remaining: Some(0),
+                    ..state
+                },
                 Some(_) => KeyState { limited: Some(false), retry_after: None, ..state },
                 None => state,
             });
@@ -240,19 +249,30 @@ impl<'a> Scan<'a> {
 #[derive(Default)]
 struct Kinds {
     by_head: HashMap<String, usize>,
+    /// Those of keys with an override of their own, by their texts after the namespace.
+    by_key: HashMap<String, usize>,
     list: Vec<Kind>,
 }
 
 impl Kinds {
     fn of(&mut self, pieces: &KeyPieces<'_>, scan: &Scan<'_>) -> usize {
-        if let Some(index) = self.by_head.get(pieces.head) {
+        let parts = pieces.encoded_parts;
+        let is_own = scan.overrides.have_keys()
+            && scan.overrides.has_own(&path_of(pieces.prefix), &path_of(pieces.name), parts);
+        let (kinds, text) = match parts.filter(|_| is_own) {
+            Some(parts) => (&mut self.by_key, format!("{}:{parts}", pieces.head)),
+            None => (&mut self.by_head, pieces.head.to_owned()),
+        };
+        if let Some(index) = kinds.get(&text) {
             return *index;
         }
+        kinds.insert(text, self.list.len());
         let (prefix, name) = (path_of(pieces.prefix), path_of(pieces.name));
         let policy = scan.inventory.entry(&prefix, &name).and_then(|entry| entry.policy.as_ref());
-        let changed = scan.changed(&prefix, &name);
+        let changed = scan.overrides.of_key(&prefix, &name, parts.filter(|_| is_own));
+        let changed = changed.as_ref().map(|changed| &*changed.entry);
         let (shape, reading) = (pieces.shape.to_owned(), Reading::of(pieces.shape, policy, changed));
-        let switch = scan.switch(&prefix, &name);
+        let switch = changed.and_then(switch);
         let numbers_changed = changed.is_some_and(|changed| !changed.numbers.is_empty());
         let is_of_literals = policy_of(&shape).is_some_and(|(_, has_numbers)| has_numbers);
         self.list.push(Kind {
@@ -263,9 +283,9 @@ impl Kinds {
             has_parts: pieces.encoded_parts.is_some(),
             reading,
             switch,
+            is_overridden: is_own,
             is_in_force: !(numbers_changed && is_of_literals),
         });
-        self.by_head.insert(pieces.head.to_owned(), self.list.len() - 1);
         self.list.len() - 1
     }
 }

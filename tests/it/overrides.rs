@@ -1,5 +1,7 @@
 //! Limits that operators change at run time.
 
+mod blocked;
+mod keys;
 mod lost;
 mod names;
 mod numbers;

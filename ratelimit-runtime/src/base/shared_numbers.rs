@@ -14,14 +14,22 @@ impl<const N: usize> SharedNumbers<N> {
     /// Returns the numbers; `None` also while they are being replaced.
     #[inline]
     pub(crate) fn get(&self) -> Option<[u64; N]> {
+        Some(self.get_with(|| ())?.0)
+    }
+
+    /// Returns the numbers, with what a function has read meanwhile: something that is written only while there are none.
+    #[inline]
+    pub(crate) fn get_with<T>(&self, read: impl FnOnce() -> T) -> Option<([u64; N], T)> {
         let version = self.version.load(Ordering::Acquire);
+        let also = read();
         let mut numbers = [0; N];
         for (number, shared) in numbers.iter_mut().zip(&self.numbers) {
             *number = shared.load(Ordering::Relaxed);
         }
         // Whoever has read a number of a replacement sees the odd version that was stored before it.
         fence(Ordering::Acquire);
-        (version.is_multiple_of(2) && self.version.load(Ordering::Relaxed) == version).then_some(numbers)
+        (version.is_multiple_of(2) && self.version.load(Ordering::Relaxed) == version)
+            .then_some((numbers, also))
     }
 
     /// Replaces the numbers. Only one thread at a time may do so.

@@ -1,7 +1,10 @@
 //! What a call asks: a charge for each of its policies, in place while the call is put together and decided.
 
+mod by_key;
+
 use std::sync::Arc;
 
+pub(crate) use self::by_key::Blocked;
 use super::definition::{ChargeNumbers, Definition, DefinitionRef, Numbers};
 use crate::algorithm::{AlgorithmSpec, PlainSpec};
 use crate::base::invalid_policy::InvalidPolicy;
@@ -121,8 +124,9 @@ impl<'a> Charges<'a> {
         self.push_open(definition, numbers, head, (cost, wait), shadow);
     }
 
-    /// Starts the charge of a policy with these numbers, as operators have changed them. Adds none that costs something if the policy
-    /// is turned off, and none that costs nothing unless these are kept.
+    /// Starts the charge of a policy with these numbers, as operators have changed them for all keys, to be
+    /// [looked up](Self::look_up) if they have changed some for its key. Adds none that costs something if the policy is turned off, and
+    /// none that costs nothing unless these are kept.
     pub(crate) fn begin(
         &mut self,
         definition: DefinitionRef<'a>,
@@ -138,10 +142,16 @@ impl<'a> Charges<'a> {
         }
         let numbers = match definition.overridden(overrides, policy) {
             None => definition.get().numbers(policy),
-            Some(overridden) if overridden.is_off && !is_free => return,
+            Some(overridden) if overridden.is_off && !is_free && !overridden.has_keys() => return,
             Some(overridden) => {
                 shadow |= overridden.is_shadow;
-                overridden.numbers.map(|spec| definition.get().numbers_of(spec))
+                match overridden.by_key(policy, keeps_free) {
+                    Some(by_key) => {
+                        self.keeps_parts |= by_key.needs_parts();
+                        Ok(ChargeNumbers::ByKey(by_key))
+                    }
+                    None => overridden.numbers.map(|spec| definition.get().numbers_of(spec)),
+                }
             }
         };
         // One after the other, as a list of them would be a copy of the numbers.
@@ -149,7 +159,9 @@ impl<'a> Charges<'a> {
             Err(invalid) => invalid,
             Ok(numbers) => match (cost, wait) {
                 (&Ok(cost), &Ok(wait)) => {
-                    let wait = if shadow { 0 } else { wait };
+                    // An override of the key may end the shadow.
+                    let never_waits = shadow && !matches!(numbers, ChargeNumbers::ByKey(_));
+                    let wait = if never_waits { 0 } else { wait };
                     let head = definition.key_head(&numbers);
                     return self.push_open(definition, numbers, &head, (cost, wait), shadow);
                 }
@@ -419,7 +431,7 @@ impl<'a> PolicyCharge<'a> {
     pub(crate) fn plain(&self) -> Option<PlainSpec> {
         match &self.numbers {
             ChargeNumbers::Literal(numbers) => numbers.plain,
-            ChargeNumbers::Computed(_) => self.computed_plain(),
+            ChargeNumbers::Computed(_) | ChargeNumbers::ByKey(_) => self.computed_plain(),
         }
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 #[cfg(feature = "metrics")]
 use super::attachment::Attachment;
-use super::overridden::{KnownOverride, Overridden};
+use super::overridden::{ByKey, KnownOverride, Overridden, OverriddenKey, Written};
 use crate::algorithm::{AlgorithmSpec, PlainSpec};
 use crate::base::invalid_policy::InvalidPolicy;
 use crate::base::log::{LogBound, MINUTE, SECOND, log};
@@ -16,7 +16,7 @@ use crate::decide::overrides::Overrides;
 use crate::key::missing_key::MissingKey;
 use crate::key::name::Name;
 use crate::key::policy_id::PolicyId;
-use crate::key::{Head, KeyHead, KeyHeads};
+use crate::key::{Fingerprint, Head, KeyHead, KeyHeads, PartsOfKey};
 use crate::policy::{Algorithm, Policy};
 use crate::store::error::StoreError;
 
@@ -84,6 +84,8 @@ pub(crate) enum ChargeNumbers<'a> {
     /// Those of all calls.
     Literal(&'a Numbers),
     Computed(AlgorithmSpec),
+    /// Those of keys without an override of their own, before it is known whether the key has one.
+    ByKey(ByKey),
 }
 
 /// A definition that lives as long as the process, or one that is counted.
@@ -192,6 +194,7 @@ impl Definition {
         match numbers {
             ChargeNumbers::Literal(numbers) => numbers.heads.hash,
             ChargeNumbers::Computed(spec) => self.with_heads(spec, |heads| heads.hash),
+            ChargeNumbers::ByKey(by_key) => self.with_heads(&by_key.spec, |heads| heads.hash),
         }
     }
 
@@ -251,9 +254,38 @@ impl Definition {
         if self.is_as_written(overrides) {
             return None;
         }
+        self.known_override.get(overrides, self.written(), computed, |spec| self.lookup_head(spec))
+    }
+
+    /// Returns what operators have changed of calls of a key with these parts, if anything.
+    pub(crate) fn overridden_key(
+        &self,
+        overrides: &Overrides,
+        by_key: &ByKey,
+        key: (Fingerprint, PartsOfKey<'_>),
+    ) -> Option<OverriddenKey> {
+        if let Some(known) = self.known_override.of_known_key(overrides, by_key, key.0) {
+            return known;
+        }
+        let hash = |spec: &AlgorithmSpec, parts: PartsOfKey<'_>| {
+            self.with_heads(spec, |heads| heads.hash.of_parts(parts))
+        };
+        let head = |spec: &AlgorithmSpec| self.lookup_head(spec);
+        self.known_override.of_key(overrides, self.written(), by_key, key, head, hash)
+    }
+
+    fn written(&self) -> Written<'_> {
         let literal = self.literal.as_ref().map(|literal| (&literal.spec, literal.policy));
-        let policy = (&*self.prefix, self.names(), self.attribute.shadow);
-        self.known_override.get(overrides, policy, literal, computed)
+        Written { prefix: &self.prefix, names: self.names(), is_shadow: self.attribute.shadow, literal }
+    }
+
+    /// Returns the head of the keys by which overrides are looked up, and whether those of calls with this spec have it.
+    fn lookup_head(&self, spec: &AlgorithmSpec) -> (KeyHead, bool) {
+        if let Some(literal) = &self.literal {
+            return (literal.heads.hash, literal.spec.has_keys_of(spec));
+        }
+        let (of, heads) = self.computed.get_or_init(|| (*spec, KeyHeads::new(self.head(spec))));
+        (heads.hash, of.has_keys_of(spec))
     }
 
     /// Whether it is known that operators have changed nothing of the policy.
@@ -350,6 +382,7 @@ impl ChargeNumbers<'_> {
         match self {
             ChargeNumbers::Literal(numbers) => &numbers.spec,
             ChargeNumbers::Computed(spec) => spec,
+            ChargeNumbers::ByKey(by_key) => &by_key.spec,
         }
     }
 
@@ -358,7 +391,7 @@ impl ChargeNumbers<'_> {
     pub(crate) fn limit(&self, plain: PlainSpec) -> u64 {
         match self {
             ChargeNumbers::Literal(numbers) => numbers.limit,
-            ChargeNumbers::Computed(_) => plain.limit(),
+            ChargeNumbers::Computed(_) | ChargeNumbers::ByKey(_) => plain.limit(),
         }
     }
 }

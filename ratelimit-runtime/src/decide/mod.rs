@@ -16,6 +16,10 @@ mod few;
 pub(crate) mod health;
 pub(crate) mod observation;
 pub(crate) mod on_store_error;
+#[cfg(feature = "overrides")]
+mod overridden;
+#[cfg(not(feature = "overrides"))]
+#[path = "overridden_disabled.rs"]
 mod overridden;
 #[cfg(feature = "overrides")]
 #[doc(hidden)]
@@ -38,7 +42,7 @@ use self::acquired::{AcquireResult, Acquired, FailedRequest};
 use self::backend::Backend;
 use self::backend::failover::PendingRequest;
 pub(crate) use self::caller::{Caller, FewDecision};
-use self::charges::{Charges, Failure, PolicyCharge};
+use self::charges::{Blocked, Charges, Failure, PolicyCharge};
 use self::decision::{Decision, SinglePolicy};
 use self::error::Error;
 use self::observation::Observers;
@@ -46,9 +50,9 @@ use self::request::AcquireRequest;
 pub(crate) use self::single::SingleDecision;
 use crate::algorithm::{KindOfPlain, PlainSnapshot, PlainSpec, Verdict};
 use crate::key::missing_key::MissingKey;
-use crate::key::{Fingerprint, KeyParts};
+use crate::key::{Fingerprint, KeyParts, PartsOfKey};
 use crate::store::decided_by::DecidedBy;
-use crate::store::{Charge, Hold, INLINE, ListedCharge, MemoryStore, PlainOutcome, SingleOutcome};
+use crate::store::{Charge, Hold, INLINE, ListedCharge, MemoryStore, PlainOutcome, SingleOutcome, Store};
 
 impl Backend {
     /// Decides a call. Returns what its caller makes of that, or the request that has to be awaited.
@@ -158,6 +162,10 @@ impl Backend {
         self: &'b Arc<Self>,
         charges: &mut Charges<'_>,
     ) -> Result<Result<Decision, Error>, PendingRequest<'b>> {
+        if let Some(blocked) = self.close(charges) {
+            let source = self.store().map_or(DecidedBy::Skipped, Store::source);
+            return Ok(Ok(blocked.decision(self.overrides(), source)));
+        }
         if let Some((charge, key)) = charges.single()
             && let Some(decision) = self.peek_single(charge, key)
         {
@@ -217,12 +225,35 @@ impl Backend {
 
     /// Returns the request for charges without cost, or why one is not valid.
     fn request(&self, charges: &mut Charges<'_>) -> Result<AcquireRequest, Error> {
-        charges.close();
+        self.close(charges);
         let request = AcquireRequest::new(charges, |charge, parts| self.complete(charge, parts));
         match charges.take_failures().into_iter().next() {
             Some(failure) => Err(failure.error),
             None => Ok(request),
         }
+    }
+
+    /// Completes the keys of charges, and applies what operators have changed for these. Returns a charge that they block.
+    pub(crate) fn close<'a>(&self, charges: &mut Charges<'a>) -> Option<Blocked<'a>> {
+        charges.close();
+        charges.look_up(self.overrides())
+    }
+
+    /// Refuses a call whose key is blocked.
+    #[cold]
+    fn refuse<C: Caller>(
+        &self,
+        blocked: &Blocked<'_>,
+        source: DecidedBy,
+        parts: PartsOfKey<'_>,
+        caller: &C,
+    ) -> C::Decision {
+        let mut decision = blocked.decision(self.overrides(), source);
+        if let Some(observers) = self.observers() {
+            observers.single(&blocked.charge, &blocked.verdict(self.overrides()), source, parts);
+            decision = decision.with_key(parts);
+        }
+        caller.failed(blocked.charge.definition.attribute.index, decision.into_error())
     }
 
     /// Finishes the decision about a single charge: reports it, and makes what the caller sees.
@@ -249,6 +280,11 @@ impl Backend {
         charges: &mut Charges<'_>,
         caller: &C,
     ) -> Result<C::Decision, PendingRequest<'b>> {
+        if let Some(blocked) = charges.look_up(self.overrides()).filter(Blocked::refuses)
+            && let Some(store) = self.store()
+        {
+            return Ok(self.refuse(&blocked, store.source(), charges.parts_of(&blocked.charge), caller));
+        }
         if let (Some(memory), Some((charge, key))) = (self.memory(), charges.single())
             && let Some(decision) = self.decide_single(memory, charge, key, charges.parts(), caller)
         {

@@ -187,6 +187,15 @@ impl KeyHead {
     }
 }
 
+impl KeyHead {
+    /// Returns the hash of the key with this head and these parts.
+    pub(crate) fn of_parts(&self, parts: PartsOfKey<'_>) -> Fingerprint {
+        let mut open = self.open();
+        open.parts(parts, None);
+        open.finish().unwrap_or(self.without_parts())
+    }
+}
+
 #[cfg(any(test, feature = "test-util"))]
 impl KeyParts {
     /// Returns the parts of a key.

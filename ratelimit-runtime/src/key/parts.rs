@@ -88,6 +88,14 @@ impl KeyParts {
         }
     }
 
+    /// Returns the parts with these texts.
+    #[cfg(feature = "overrides")]
+    pub(crate) fn of_texts(texts: &[String]) -> Self {
+        let mut parts = KeyParts::default();
+        texts.iter().for_each(|text| parts.push(Plain::Text(text).canonical()));
+        parts
+    }
+
     /// Adds the parts of a key. Returns where they are.
     pub(crate) fn append(&mut self, parts: PartsOfKey<'_>) -> (u32, u32) {
         let from = self.end();

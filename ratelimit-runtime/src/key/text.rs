@@ -48,6 +48,12 @@ impl NamespaceText {
         String::from_utf8_lossy(&self.text).into_owned() + "overrides"
     }
 
+    /// Returns the key of the log of overrides in Redis. In a Cluster it is where the overrides are.
+    pub(crate) fn override_log_key(&self) -> String {
+        let namespace = String::from_utf8_lossy(&self.text);
+        format!("{namespace}{{{}}}:log", self.overrides_key())
+    }
+
     /// Returns the key of the inventory in Redis.
     pub(crate) fn inventory_key(&self) -> String {
         String::from_utf8_lossy(&self.text).into_owned() + "inventory"

@@ -364,6 +364,7 @@ impl Limiter {
     pub(crate) async fn used<M>(&self, key: impl IntoKey<M>) -> Result<(u64, Decision), Error> {
         let (spec, decision) = {
             let mut charges = self.call(0, Duration::ZERO).charges_of(&key);
+            self.backend.close(&mut charges);
             let spec = charges.iter().next().map(|charge| *charge.spec());
             // With numbers that no key exceeds, what is missing is what it has used.
             charges.unbounded();

@@ -39,7 +39,8 @@ impl Known {
             let (policy, has_numbers) = policy_of(&kind.shape)?;
             let numbers = policy.algorithm().attribute().numbers().iter();
             let computed = if has_numbers { Vec::new() } else { numbers.map(ToString::to_string).collect() };
-            Some(KnownPolicy { name: kind.name, prefix: Some(kind.prefix), policy, computed, shadow: false })
+            let (name, prefix) = (kind.name, Some(kind.prefix));
+            Some(KnownPolicy { name, prefix, policy, computed, shadow: false, has_key: None })
         }));
         Ok(known)
     }
@@ -77,12 +78,14 @@ impl Known {
         computed
     }
 
-    /// Selects the keys of a policy.
-    pub(super) fn keys(&self, policy: &str) -> Selection {
+    /// Selects the keys that a change is for.
+    pub(super) fn keys(&self, change: &Entry) -> Selection {
+        let policy = &*change.policy;
         let known = self.policies.iter().find(|it| it.is_named(policy));
         let name = known.map_or(policy, |it| &it.name);
         let prefix = policy.strip_suffix(name).and_then(|rest| rest.strip_suffix(':'));
-        Selection { prefix: prefix.map(str::to_owned), name: Some(name.to_owned()), parts: None }
+        let parts = (!change.key.is_empty()).then(|| change.key.clone());
+        Selection { prefix: prefix.map(str::to_owned), name: Some(name.to_owned()), parts }
     }
 
     fn has(&self, name: &str) -> bool {

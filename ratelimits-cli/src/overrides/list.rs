@@ -3,9 +3,10 @@
 use clap::Args;
 use jiff::Timestamp;
 use ratelimit_runtime::overrides::Entry;
-use serde_json::{Map, json};
+use serde_json::{Map, Value, json};
 
-use super::text::{json_of, parse_all, read, text_of};
+use super::change::settings_of;
+use super::text::{parse_all, read, text_of};
 use crate::connection::Connection;
 use crate::failure::{EXIT_CODES, Failure};
 use crate::message::write_message;
@@ -38,8 +39,17 @@ impl List {
             }
             return write(&with_times(&overrides));
         }
-        let overrides: Map<_, _> = overrides.iter().map(|it| (it.policy.clone(), json_of(it))).collect();
-        write_json(&json!({"version": version, "overrides": overrides}))
+        let (of_policies, of_keys): (Vec<_>, Vec<_>) = overrides.iter().partition(|it| it.key.is_empty());
+        let of_policies: Map<String, Value> =
+            of_policies.iter().map(|it| (it.policy.clone(), settings_of(it).into())).collect();
+        let of_keys = of_keys.iter().map(|it| {
+            let mut settings = settings_of(it);
+            settings.insert("policy".to_owned(), json!(it.policy));
+            settings.insert("key".to_owned(), json!(it.key));
+            Value::from(settings)
+        });
+        let of_keys: Vec<_> = of_keys.collect();
+        write_json(&json!({"version": version, "overrides": of_policies, "keys": of_keys}))
     }
 }
 

@@ -6,9 +6,10 @@ use ratelimit_runtime::inspect::{KeyState, Keyspace};
 use ratelimit_runtime::overrides::Entry;
 use serde_json::json;
 
+use super::change::{Note, settings_of};
 use super::known::Known;
 use super::setting::{Setting, override_of};
-use super::text::{json_of, parse_all, read, update};
+use super::text::{parse_all, read, update};
 use crate::connection::Connection;
 use crate::failure::{EXIT_CODES, Failure};
 use crate::inventory::{Inventory, InventoryFile};
@@ -26,7 +27,7 @@ const IN_FORCE: &str = "in force within 3 seconds, in programs with `overrides_i
 /// How many keys are named that a change would refuse.
 const NAMED: usize = 10;
 
-/// Change a policy. Replaces what was changed of it before.
+/// Change a policy, or what it decides for one key. Replaces what was changed of that before.
 ///
 /// The policy is one that programs have, or that has keys.
 #[derive(Debug, Args)]
@@ -34,18 +35,18 @@ const NAMED: usize = 10;
 pub(crate) struct Set {
     /// The name of the policy, as in the code: `app::send`, or with its prefix `sms:app::send`.
     policy: String,
-    /// Numbers as in the attribute, `shadow=true` or `off=true`: rate=100/min burst=20.
+    /// Numbers as in the attribute, `shadow=true` or `off=true`: rate=100/min burst=20. For a key also `blocked=true`, which refuses
+    /// every call.
     #[arg(required = true, value_name = "SETTING")]
     settings: Vec<Setting>,
+    /// Change it for a key alone: a part of the key, in the order of the attribute's `key`. Once for each part.
+    #[arg(long, value_name = "KEY_PART", allow_hyphen_values = true)]
+    key: Vec<String>,
     /// End the change after this time, by the clock of Redis: 2h.
     #[arg(long = "for", value_name = "TIME")]
     lifetime: Option<SignedDuration>,
-    /// Who changes it. Without it, USER in the environment.
-    #[arg(long, value_name = "NAME", env = "USER", hide_env = true)]
-    author: Option<String>,
-    /// Why.
-    #[arg(long, value_name = "TEXT")]
-    reason: Option<String>,
+    #[command(flatten)]
+    note: Note,
     /// Write nothing, and show what would change, and which keys would be refused now.
     #[arg(long)]
     dry_run: bool,
@@ -61,32 +62,31 @@ pub(crate) struct Set {
 impl Set {
     pub(super) async fn run(self) -> Result<(), Failure> {
         let inventory = self.inventory.read()?;
-        let mut change = override_of(&self.policy, &self.settings);
-        if change.settings().is_empty() {
-            let problem =
-                "this changes nothing; write a number, shadow=true or off=true, or use `override clear`";
-            return Err(Failure::Usage(problem.to_owned()));
-        }
+        let mut change = override_of(&self.policy, &self.key, &self.settings);
+        check(&change)?;
         let keyspace = self.connection.open().await?;
         let inventory = inventory.or_published(&self.connection, &keyspace).await?;
         change.until = self.until(&keyspace).await?;
-        change.author = self.author.clone().filter(|author| !author.is_empty());
-        change.reason.clone_from(&self.reason);
+        self.note.on(&mut change);
         let (_, text) = read(&self.connection, &keyspace).await?;
         let others = parse_all(&text)?;
-        let before = others.iter().find(|other| other.policy == change.policy).cloned();
+        let before = others.iter().find(|other| change.replaces(other)).cloned();
         let known = Known::read(&self.connection, &keyspace, &inventory, &change, &others).await?;
         let apply = |overrides: &mut Vec<Entry>| {
-            overrides.retain(|other| other.policy != change.policy);
+            overrides.retain(|other| !change.replaces(other));
             known.check(&change, overrides)?;
             overrides.push(change.clone());
             Ok(())
         };
         let refused = if self.dry_run {
             apply(&mut others.clone())?;
-            Some(self.refused(&keyspace, &inventory, &known, &change).await?)
+            let of_policy =
+                |it: &&Entry| it.policy == change.policy && it.key.is_empty() != change.key.is_empty();
+            // Of those of keys, the change of the policy says nothing.
+            let beside = others.iter().filter(of_policy).cloned().chain([change.clone()]).collect();
+            Some(self.refused(&keyspace, &inventory, &known, (&change, beside)).await?)
         } else {
-            update(&self.connection, &keyspace, apply).await?;
+            update(&self.connection, &keyspace, &self.note, apply).await?;
             None
         };
         warn(&inventory, &known, &change);
@@ -109,16 +109,16 @@ impl Set {
         keyspace: &Keyspace,
         inventory: &Inventory,
         known: &Known,
-        change: &Entry,
+        (change, overrides): (&Entry, Vec<Entry>),
     ) -> Result<Limited, Failure> {
-        let scan = Scan::with_override(&self.connection, keyspace, inventory, change.clone());
+        let scan = Scan::with_overrides(&self.connection, keyspace, inventory, overrides);
         let mut refused = Limited::default();
         let add = |kind: &Kind, key: &str, state: Option<&KeyState>| {
             if let Some(state) = state.filter(|_| kind.is_in_force) {
                 refused.add(KeyRow::new(kind, key, state), NAMED);
             }
         };
-        scan.states(&known.keys(&change.policy), Progress::new(), add).await?;
+        scan.states(&known.keys(change), Progress::new(), add).await?;
         refused.cut(NAMED);
         Ok(refused)
     }
@@ -130,8 +130,11 @@ impl Set {
         refused: Option<Limited>,
     ) -> Result<(), Failure> {
         if self.json {
-            let mut report =
-                json!({"policy": change.policy, "before": before.map(json_of), "after": json_of(change)});
+            let (before, after) = (before.map(settings_of), settings_of(change));
+            let mut report = json!({"policy": change.policy, "before": before, "after": after});
+            if !change.key.is_empty() {
+                report["key"] = json!(change.key);
+            }
             if let Some(refused) = refused {
                 report["refused"] = json!(refused.count);
                 report["unknown"] = json!(refused.unknown);
@@ -154,11 +157,29 @@ impl Set {
     }
 }
 
+/// Checks that a change sets something, and nothing that contradicts itself.
+fn check(change: &Entry) -> Result<(), Failure> {
+    let settings = change.settings();
+    let problem = if settings.is_empty() {
+        "this changes nothing; write a number, shadow=true or off=true, or use `override clear`"
+    } else if change.blocked && change.key.is_empty() {
+        "blocked=true is for a key; add --key"
+    } else if change.blocked && settings.len() > 1 {
+        "blocked=true refuses every call; write no other setting beside it"
+    } else {
+        return Ok(());
+    };
+    Err(Failure::Usage(problem.to_owned()))
+}
+
 /// Says what a change does beyond its settings, or may do, as far as it is unknown what programs have.
 fn warn(inventory: &Inventory, known: &Known, change: &Entry) {
     let is_known = known.is_in_inventory(&change.policy);
     if let (false, Some(problem)) = (is_known, inventory.lacks(&change.policy)) {
         write_message(problem);
+    }
+    if !change.key.is_empty() {
+        return;
     }
     for computed in known.computed(change) {
         if is_known {

@@ -10,6 +10,7 @@ pub(super) enum Setting {
     Number(String, Value),
     Shadow(bool),
     Off(bool),
+    Blocked(bool),
 }
 
 impl FromStr for Setting {
@@ -22,18 +23,20 @@ impl FromStr for Setting {
         match name {
             "shadow" => Ok(Setting::Shadow(switch()?)),
             "off" => Ok(Setting::Off(switch()?)),
+            "blocked" => Ok(Setting::Blocked(switch()?)),
             name => Ok(Setting::Number(name.to_owned(), number(value))),
         }
     }
 }
 
-/// Returns the override of these settings. Of two with the same name the last one counts.
-pub(super) fn override_of(policy: &str, settings: &[Setting]) -> Entry {
-    let mut change = Entry { policy: policy.to_owned(), ..Entry::default() };
+/// Returns the override of these settings, for a key if it has parts. Of two with the same name the last one counts.
+pub(super) fn override_of(policy: &str, key: &[String], settings: &[Setting]) -> Entry {
+    let mut change = Entry { policy: policy.to_owned(), key: key.to_vec(), ..Entry::default() };
     for setting in settings {
         match setting {
             Setting::Shadow(shadow) => change.shadow = Some(*shadow),
             Setting::Off(off) => change.off = *off,
+            Setting::Blocked(blocked) => change.blocked = *blocked,
             Setting::Number(name, value) => {
                 change.numbers.retain(|(other, _)| other != name);
                 change.numbers.push((name.clone(), value.clone()));
@@ -70,6 +73,7 @@ mod tests {
             ("period=1h30m", number("period", text("1h30m"))),
             ("shadow=true", Setting::Shadow(true)),
             ("off=false", Setting::Off(false)),
+            ("blocked=true", Setting::Blocked(true)),
         ] {
             assert_eq!(written.parse(), Ok(setting), "{written}");
         }
@@ -81,6 +85,8 @@ mod tests {
     #[test]
     fn last_setting_counts() {
         let settings = ["burst=1", "rate=5/s", "burst=2"].map(|setting| setting.parse().unwrap());
-        assert_eq!(override_of("a", &settings).to_string(), "[\"a\"]\nrate = \"5/s\"\nburst = 2\n");
+        assert_eq!(override_of("a", &[], &settings).to_string(), "[\"a\"]\nrate = \"5/s\"\nburst = 2\n");
+        let of_key = override_of("a", &["u1".to_owned(), "x y".to_owned()], &settings[..1]);
+        assert_eq!(of_key.to_string(), "[\"a\".keys.\"u1\".\"x y\"]\nburst = 1\n");
     }
 }

@@ -1,51 +1,63 @@
 //! The overrides in Redis, and how they are written.
 
 use ratelimit_runtime::inspect::Keyspace;
-use ratelimit_runtime::overrides::{Entry, Value, parse};
-use serde_json::{Map, json};
+use ratelimit_runtime::overrides::{Entry, MAX_KEYS, MAX_SIZE, parse};
 
+use super::change::Note;
 use crate::connection::Connection;
 use crate::failure::Failure;
+use crate::table::grouped;
 
 /// How often another change of the overrides is tolerated.
 const ATTEMPTS: usize = 5;
-
-/// The maximum size that programs read.
-const MAX_SIZE: usize = 1 << 20;
 
 pub(super) async fn read(connection: &Connection, keyspace: &Keyspace) -> Result<(String, String), Failure> {
     let read = keyspace.overrides(connection.namespace()).await;
     read.map_err(|error| connection.overrides_failure(keyspace, &error))
 }
 
-/// Changes the overrides, those of all policies.
+/// Changes the overrides, those of all policies, and notes that in the log.
 pub(super) async fn update(
     connection: &Connection,
     keyspace: &Keyspace,
+    note: &Note,
     change: impl Fn(&mut Vec<Entry>) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    replace(connection, keyspace, |text| {
-        let mut overrides = parse_all(text)?;
-        change(&mut overrides)?;
-        overrides.sort_by(|one, other| one.policy.cmp(&other.policy));
-        Ok(text_of(&overrides))
+    replace(connection, keyspace, note, |text| {
+        let before = parse_all(text)?;
+        let mut after = before.clone();
+        change(&mut after)?;
+        let keys = after.iter().filter(|it| !it.key.is_empty()).count();
+        if keys > MAX_KEYS {
+            let most = grouped(MAX_KEYS as u64);
+            return Err(Failure::Usage(format!(
+                "{most} keys have overrides, and no more may; clear some first"
+            )));
+        }
+        after.sort_by(|one, other| (&one.policy, &one.key).cmp(&(&other.policy, &other.key)));
+        Ok((before, after))
     })
     .await
 }
 
-/// Replaces the text of the overrides, again if somebody else does so at the same time.
+/// Replaces the overrides, again if somebody else does so at the same time. `change` returns those that the text has, and others.
 pub(super) async fn replace(
     connection: &Connection,
     keyspace: &Keyspace,
-    change: impl Fn(&str) -> Result<String, Failure>,
+    note: &Note,
+    change: impl Fn(&str) -> Result<(Vec<Entry>, Vec<Entry>), Failure>,
 ) -> Result<(), Failure> {
     for _ in 0..ATTEMPTS {
         let (version, text) = read(connection, keyspace).await?;
-        let changed = change(&text)?;
+        let (before, after) = change(&text)?;
+        let changed = text_of(&after);
         if changed.len() > MAX_SIZE {
-            return Err(Failure::Usage("the overrides would be larger than 1 MiB".to_owned()));
+            return Err(Failure::Usage("the overrides would be larger than 4 MiB".to_owned()));
         }
-        let replaced = keyspace.replace_overrides(connection.namespace(), &version, &changed).await;
+        let changes = note.changes(&before, &after);
+        let changes: Vec<String> = changes.iter().filter_map(|it| serde_json::to_string(it).ok()).collect();
+        let namespace = connection.namespace();
+        let replaced = keyspace.replace_overrides(namespace, &version, &changed, &changes).await;
         if replaced.map_err(|error| connection.overrides_failure(keyspace, &error))? {
             return Ok(());
         }
@@ -65,31 +77,4 @@ pub(super) fn parse_all(text: &str) -> Result<Vec<Entry>, Failure> {
 
 pub(super) fn text_of(overrides: &[Entry]) -> String {
     overrides.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
-}
-
-pub(super) fn json_of(it: &Entry) -> serde_json::Value {
-    let mut settings = Map::new();
-    for (argument, value) in &it.numbers {
-        let value = match value {
-            Value::Integer(integer) => json!(integer),
-            Value::Float(float) => json!(float),
-            Value::Text(text) => json!(text),
-        };
-        settings.insert(argument.clone(), value);
-    }
-    if let Some(shadow) = it.shadow {
-        settings.insert("shadow".to_owned(), json!(shadow));
-    }
-    if it.off {
-        settings.insert("off".to_owned(), json!(true));
-    }
-    if let Some(until) = it.until {
-        settings.insert("until".to_owned(), json!(until));
-    }
-    for (name, text) in [("author", &it.author), ("reason", &it.reason)] {
-        if let Some(text) = text {
-            settings.insert(name.to_owned(), json!(text));
-        }
-    }
-    settings.into()
 }

@@ -48,9 +48,9 @@ async fn commands_work_over_tls() {
     };
     let [ca, cert, key] =
         [("ca", authority.pem()), ("cert", certificate), ("key", key)].map(|(name, text)| file(name, &text));
-    works(&server.url(), &server.tls_url(), &["--cacert", &ca, "--cert", &cert, "--key", &key]).await;
+    works(&server.url(), &server.tls_url(), &["--cacert", &ca, "--cert", &cert, "--cert-key", &key]).await;
 
-    let untrusted = run(&server.tls_url(), &["list", "--cert", &cert, "--key", &key]);
+    let untrusted = run(&server.tls_url(), &["list", "--cert", &cert, "--cert-key", &key]);
     assert_eq!(untrusted.code, 3, "{untrusted:?}");
     assert!(untrusted.err.contains("certificate") && untrusted.err.contains("localhost"), "{untrusted:?}");
     let unreadable = run(&server.tls_url(), &["list", "--cacert", "/no/such/file"]);

@@ -7,6 +7,7 @@ mod inventory;
 mod list;
 mod many_keys;
 mod overridden;
+mod override_keys;
 mod override_set;
 mod overrides;
 mod pause;

@@ -21,7 +21,7 @@ async fn errors_say_which_permission_to_add() {
         ),
         (&["reset", "app::send", "u1"], "+del"),
         (&["pause", "app::send", "u2", "1s"], "+expireat +hdel +hset +lset +ltrim +rpush +set"),
-        (&["override", "set", "app::send", "burst=9"], "+hget +time +hset"),
+        (&["override", "set", "app::send", "burst=9"], "+hget +time +lpush +ltrim +hset"),
     ] {
         let granted = rules.len();
         for _ in 0..10 {

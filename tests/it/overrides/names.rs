@@ -219,9 +219,9 @@ async fn what_is_no_file_of_overrides_changes_nothing() {
         let error = ratelimits::check_policies().unwrap_err().to_string();
         assert!(error.contains(&format!("could not read {}: {problem}", path.display())), "{error}");
     };
-    let file = Overrides::new(&format!("# {}\n", "x".repeat(1 << 20)));
+    let file = Overrides::new(&format!("# {}\n", "x".repeat(4 << 20)));
     let registry = Registry::builder().overrides(&file.0).in_memory();
-    reported(&registry, &file.0, "it is larger than 1 MiB");
+    reported(&registry, &file.0, "it is larger than 4 MiB");
 
     let pipe = Overrides(file.0.with_extension("pipe"));
     assert!(Command::new("mkfifo").arg(&pipe.0).status().unwrap().success());

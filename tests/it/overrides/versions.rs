@@ -48,10 +48,10 @@ async fn text_is_read_when_its_version_changes() {
     .await;
 
     // A file of overrides has the same bound.
-    set(&["version", "9", "toml", &"# more than a MiB\n".repeat(65_000)]).await;
+    set(&["version", "9", "toml", &"# more than 4 MiB\n".repeat(250_000)]).await;
     until("the size is reported", WITHIN, async || {
         let reported = super::reported();
-        if reported.contains("rl:overrides is larger than 1 MiB") { Ok(()) } else { Err(reported) }
+        if reported.contains("rl:overrides is larger than 4 MiB") { Ok(()) } else { Err(reported) }
     })
     .await;
     assert_eq!(settings(&registry), ["limit = 2"]);

@@ -212,6 +212,7 @@ impl fmt::Display for Limited {
         write!(f, "limited by policy `{}` ({})", self.policy(), self.algorithm())?;
         match self.retry_after() {
             Some(wait) => write!(f, "; retry after {wait:?}"),
+            None if self.limit == 0 => f.write_str("; an operator has blocked its key"),
             None if !self.is_unsatisfiable => f.write_str("; other calls have to end first"),
             None => f.write_str("; the call costs more than the policy can ever admit"),
         }

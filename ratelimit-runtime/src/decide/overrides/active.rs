@@ -41,9 +41,18 @@ impl ActiveOverride {
         self.settings.shadow == Some(true)
     }
 
+    pub(crate) fn is_blocked(&self) -> bool {
+        self.settings.blocked
+    }
+
+    /// Returns when it ends, in seconds since the Unix epoch.
+    pub(crate) fn until(&self) -> Option<u64> {
+        self.settings.until
+    }
+
     /// Whether it fits the switch of a policy, whatever its numbers: no override ends the `shadow` of an attribute.
     pub(crate) fn fits(&self, is_shadow: bool) -> bool {
-        !is_shadow || self.settings.shadow != Some(false)
+        self.settings.fits(is_shadow)
     }
 
     /// Returns the spec of a call of the policy, or `None` if the override does not fit it, and the policy decides as written.
@@ -63,8 +72,10 @@ impl ActiveOverride {
             Ok(spec) => Some(Ok(spec)),
             Err(invalid) => {
                 if !self.misfit_is_logged.swap(true, Ordering::Relaxed) {
-                    let policy = &*self.settings.policy;
-                    log!(ERROR, policy, error = %invalid, "override ignored: it is invalid for this policy");
+                    let Entry { policy, key, .. } = &self.settings;
+                    let (policy, key) = (&**policy, (!key.is_empty()).then(|| key.join(" ")));
+                    let key = key.as_deref();
+                    log!(ERROR, policy, key, error = %invalid, "override ignored: it is invalid for this policy");
                 }
                 None
             }

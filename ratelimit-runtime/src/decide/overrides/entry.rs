@@ -1,21 +1,25 @@
-//! The entry of one policy in a file of overrides.
+//! The entry of one policy, or of one of its keys, in a file of overrides.
 
 use std::fmt::{self, Display};
 
 use crate::base::invalid_policy::InvalidPolicy;
 use crate::policy::{ArgumentValue, Policy};
 
-/// What an operator changes of a policy. Its text is the table of the policy in a file of overrides.
+/// What an operator changes of a policy, or for one of its keys. Its text is a table in a file of overrides.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Entry {
     /// The name of the policy, or `prefix:name`.
     pub policy: String,
+    /// The parts of the key that it is for. Empty if it is for all keys.
+    pub key: Vec<String>,
     /// The numbers that replace those of the policy, by their arguments.
     pub numbers: Vec<(String, Value)>,
     /// Whether the policy is in shadow, if it sets that.
     pub shadow: Option<bool>,
     /// Whether the policy limits nothing.
     pub off: bool,
+    /// Whether the policy refuses every call of the key.
+    pub blocked: bool,
     /// When it ends, in seconds since the Unix epoch, by the clock of the store.
     pub until: Option<u64>,
     /// Who has set it.
@@ -52,7 +56,35 @@ impl Entry {
     pub fn settings(&self) -> Vec<String> {
         let numbers = self.numbers.iter().map(|(argument, value)| format!("{argument} = {value}"));
         let shadow = self.shadow.map(|shadow| format!("shadow = {shadow}"));
-        numbers.chain(shadow).chain(self.off.then(|| "off = true".to_owned())).collect()
+        let switches = [(self.off, "off = true"), (self.blocked, "blocked = true")];
+        let switches = switches.into_iter().filter(|(is_set, _)| *is_set).map(|(_, text)| text.to_owned());
+        numbers.chain(shadow).chain(switches).collect()
+    }
+
+    /// Whether it is about the same policy and key.
+    #[must_use]
+    pub fn replaces(&self, other: &Entry) -> bool {
+        (&self.policy, &self.key) == (&other.policy, &other.key)
+    }
+
+    /// Returns what is in force for a key with this override, given that of all keys: whatever this one does not set.
+    #[must_use]
+    pub fn over(&self, all: Option<&Entry>) -> Entry {
+        let Some(all) = all else { return self.clone() };
+        let is_set = |number: &str| self.numbers.iter().any(|(own, _)| own == number);
+        let mut numbers = all.numbers.clone();
+        numbers.retain(|(number, _)| !is_set(number));
+        numbers.extend(self.numbers.iter().cloned());
+        let (shadow, off) = (self.shadow.or(all.shadow), self.off || all.off);
+        match self.blocked {
+            true => Entry { numbers, ..self.clone() },
+            false => Entry { numbers, shadow, off, ..self.clone() },
+        }
+    }
+
+    /// Whether it leaves a policy as it has to be, which may be a shadow in its attribute: that never refuses.
+    pub(super) fn fits(&self, is_shadow: bool) -> bool {
+        !is_shadow || self.shadow != Some(false) && !self.blocked
     }
 
     /// Whether it has ended at this time, in seconds since the Unix epoch.
@@ -74,7 +106,12 @@ impl Value {
 
 impl Display for Entry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "[{}]", Quoted(&self.policy))?;
+        write!(f, "[{}", Quoted(&self.policy))?;
+        if !self.key.is_empty() {
+            f.write_str(".keys")?;
+            self.key.iter().try_for_each(|part| write!(f, ".{}", Quoted(part)))?;
+        }
+        f.write_str("]\n")?;
         self.settings().iter().try_for_each(|setting| writeln!(f, "{setting}"))?;
         if let Some(until) = self.until {
             writeln!(f, "until = {until}")?;

@@ -1,4 +1,4 @@
-//! Overrides: what an operator changes of policies at run time, by their names.
+//! Overrides: what an operator changes of policies at run time, by their names, and for some of their keys.
 //!
 //! A registry looks them up for each call that it decides, once there are any. All of them are replaced at once. One that does not fit
 //! a policy leaves it as written, and concerns no other.
@@ -6,6 +6,7 @@
 mod active;
 mod check;
 mod entry;
+mod keys;
 mod parse;
 mod problems;
 mod set;
@@ -16,9 +17,14 @@ use std::sync::{Arc, PoisonError, RwLock};
 pub(crate) use self::active::ActiveOverride;
 pub use self::check::{KnownPolicy, check};
 pub use self::entry::{Entry, Value};
+pub(crate) use self::keys::{HashedKeys, KeyOverride};
 pub use self::parse::{Parsed, parse};
 pub(crate) use self::problems::{Problems, problems};
-pub(crate) use self::set::OverrideSet;
+pub use self::set::MAX_KEYS;
+pub(crate) use self::set::{OfPolicy, OverrideSet};
+
+/// The maximum size of a text: enough for all keys that may have overrides, with authors and reasons.
+pub const MAX_SIZE: usize = 4 << 20;
 
 /// The overrides of a registry.
 #[derive(Debug, Default)]
@@ -35,10 +41,15 @@ impl Overrides {
         self.version.load(Ordering::Acquire)
     }
 
-    /// Returns the version of the overrides, and that of the policy with this prefix and one of these names.
-    pub(crate) fn of(&self, prefix: &str, names: &[&str]) -> (u64, Option<Arc<ActiveOverride>>) {
+    /// Returns the version of the overrides, and those of the policy with this prefix and one of these names.
+    pub(crate) fn of(&self, prefix: &str, names: &[&str]) -> (u64, OfPolicy) {
         let set = self.set.read().unwrap_or_else(PoisonError::into_inner);
         (set.version(), set.of(prefix, names))
+    }
+
+    /// Returns the microseconds until one of them ends, as far as the time is known.
+    pub(crate) fn micros_until(&self, until: u64) -> Option<u64> {
+        self.set.read().unwrap_or_else(PoisonError::into_inner).micros_until(until)
     }
 
     /// Returns all of them.

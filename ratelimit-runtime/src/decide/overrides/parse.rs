@@ -9,13 +9,14 @@ use super::entry::{Entry, Value};
 /// Overrides that were parsed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Parsed {
-    /// Those that can be read.
+    /// Those that can be read, in the order of the text, policy by policy.
     pub overrides: Vec<Entry>,
     /// What is wrong with the others, with their lines.
     pub problems: Vec<String>,
 }
 
-/// Parses overrides: TOML with a table for each policy, by its name. What is wrong in one table concerns no other.
+/// Parses overrides: TOML with a table for each policy, by its name, and in that, under `keys`, one for each key, whose parts are names
+/// of tables. What is wrong in one table concerns no other.
 ///
 /// # Errors
 ///
@@ -24,80 +25,128 @@ pub fn parse(text: &str) -> Result<Parsed, String> {
     if !text.is_empty() && !text.ends_with('\n') {
         return Err("the last line is not complete; end it with a line break".to_owned());
     }
+    let lines = Lines::of(text);
     let table = match DeTable::parse(text) {
         Ok(table) => table.into_inner(),
         Err(error) => {
-            let line = error.span().map_or(String::new(), |span| format!("line {}: ", line_of(text, span)));
+            let line = error.span().map_or(String::new(), |span| format!("line {}: ", lines.of_span(&span)));
             return Err(format!("{line}{}", error.message()));
         }
     };
-    let mut sections: Vec<_> = table.into_iter().collect();
-    sections.sort_by_key(|(name, _)| name.span().start);
-    let Parsed { mut overrides, mut problems } = Parsed::default();
-    for (name, value) in sections {
-        let at = |span, problem| format!("line {}: {problem}", line_of(text, span));
-        match value.into_inner() {
-            DeValue::Table(settings) => match section(name.get_ref(), settings) {
-                Ok(section) => overrides.push(section),
-                Err(found) => problems.extend(
-                    found.into_iter().map(|(span, problem)| at(span.unwrap_or(name.span()), problem)),
-                ),
-            },
-            DeValue::Array(_) => {
-                let problem = format!("`{0}` is a list; write `[\"{0}\"]` once", name.get_ref());
-                problems.push(at(name.span(), problem));
+    let mut found = Found::default();
+    for (name, at, value) in in_order(table) {
+        let problem = match value {
+            DeValue::Table(settings) => {
+                found.table(Entry { policy: name, ..Entry::default() }, &at, settings);
+                continue;
             }
-            _ => {
-                let problem = format!(
-                    "`{}` is outside of a policy; write `[\"name of the policy\"]` above it",
-                    name.get_ref()
-                );
-                problems.push(at(name.span(), problem));
-            }
-        }
+            DeValue::Array(_) => format!("`{name}` is a list; write `[\"{name}\"]` once"),
+            _ => format!("`{name}` is outside of a policy; write `[\"name of the policy\"]` above it"),
+        };
+        found.problems.push((at, problem));
     }
-    Ok(Parsed { overrides, problems })
+    let problem = |(at, problem)| format!("line {}: {problem}", lines.of_span(&at));
+    Ok(Parsed { overrides: found.overrides, problems: found.problems.into_iter().map(problem).collect() })
 }
 
-type Problem = (Option<Range<usize>>, String);
+#[derive(Default)]
+struct Found {
+    overrides: Vec<Entry>,
+    problems: Vec<(Range<usize>, String)>,
+}
 
-fn section(name: &str, settings: DeTable<'_>) -> Result<Entry, Vec<Problem>> {
-    let (mut section, mut problems) = (Entry { policy: name.to_owned(), ..Entry::default() }, Vec::new());
-    let mut settings: Vec<_> = settings.into_iter().collect();
-    settings.sort_by_key(|(name, _)| name.span().start);
-    for (argument, value) in settings {
-        let (argument, value, span) = (argument.get_ref(), value.get_ref(), value.span());
-        match (&**argument, value) {
-            ("shadow", DeValue::Boolean(shadow)) => section.shadow = Some(*shadow),
-            ("off", DeValue::Boolean(off)) => section.off = *off,
-            ("until", value) => match number(value) {
-                Some(Value::Integer(until @ 0..)) => section.until = Some(until.unsigned_abs()),
-                _ => problems.push((Some(span), "`until` is a time in seconds since 1970".to_owned())),
-            },
-            ("author", DeValue::String(author)) => section.author = Some(author.clone().into_owned()),
-            ("reason", DeValue::String(reason)) => section.reason = Some(reason.clone().into_owned()),
-            ("author" | "reason", _) => problems.push((Some(span), format!("`{argument}` is a text"))),
-            ("shadow" | "off", _) => problems.push((Some(span), format!("`{argument}` is true or false"))),
-            (_, DeValue::Table(_)) => {
-                let problem = format!(
-                    "`{argument}` is a table; if the policy is named `{name}.{argument}`, write `[\"{name}.{argument}\"]`"
-                );
-                problems.push((Some(span), problem));
-            }
-            (_, value) => match number(value) {
-                Some(value) => section.numbers.push((argument.clone().into_owned(), value)),
-                None => {
-                    let problem = format!("`{argument}` is no number, rate or duration; write {EXAMPLES}");
-                    problems.push((Some(span), problem));
+impl Found {
+    /// Reads the table of a policy, or of a key.
+    fn table(&mut self, mut entry: Entry, at: &Range<usize>, settings: DeTable<'_>) {
+        let (mut is_valid, mut keys, unset) = (true, Vec::new(), entry.clone());
+        for (argument, at, value) in in_order(settings) {
+            match value {
+                DeValue::Table(of_policy) if entry.key.is_empty() && argument == "keys" => {
+                    keys = self.keys(&entry.policy, of_policy);
                 }
-            },
+                DeValue::Table(settings) if !entry.key.is_empty() => keys.push((argument, at, settings)),
+                value => {
+                    if let Err(problem) = set(&mut entry, &argument, &value) {
+                        self.problems.push((at, problem));
+                        is_valid = false;
+                    }
+                }
+            }
+        }
+        let has_only_keys = !keys.is_empty() && entry == unset;
+        if is_valid && !has_only_keys {
+            match problem(&entry) {
+                Some(problem) => self.problems.push((at.clone(), problem)),
+                None => self.overrides.push(entry),
+            }
+        }
+        for (part, at, settings) in keys {
+            let mut entry = unset.clone();
+            entry.key.push(part);
+            self.table(entry, &at, settings);
         }
     }
-    if problems.is_empty() && section.settings().is_empty() {
-        let problem = format!("`{name}` has no settings; write a number, `shadow = true` or `off = true`");
-        problems.push((None, problem));
+
+    /// Returns the tables of the keys of a policy.
+    fn keys<'t>(&mut self, policy: &str, keys: DeTable<'t>) -> Vec<(String, Range<usize>, DeTable<'t>)> {
+        let mut tables = Vec::new();
+        for (part, at, value) in in_order(keys) {
+            match value {
+                DeValue::Table(settings) => tables.push((part, at, settings)),
+                _ => {
+                    let problem = format!(
+                        "`{part}` is outside of a key; write `[\"{policy}\".keys.\"a key\"]` above it"
+                    );
+                    self.problems.push((at, problem));
+                }
+            }
+        }
+        tables
     }
-    if problems.is_empty() { Ok(section) } else { Err(problems) }
+}
+
+/// Returns what is wrong with the settings of an entry together.
+fn problem(entry: &Entry) -> Option<String> {
+    let (of, settings) = (of(entry), entry.settings());
+    if entry.blocked && settings.len() > 1 {
+        return Some(format!("{of}: `blocked` refuses every call; write no other setting beside it"));
+    }
+    let blocked = if entry.key.is_empty() { "" } else { " `blocked = true`," };
+    settings
+        .is_empty()
+        .then(|| format!("{of} has no settings; write a number,{blocked} `shadow = true` or `off = true`"))
+}
+
+/// Sets what an entry says.
+fn set(entry: &mut Entry, argument: &str, value: &DeValue<'_>) -> Result<(), String> {
+    match (argument, value) {
+        ("shadow", DeValue::Boolean(shadow)) => entry.shadow = Some(*shadow),
+        ("off", DeValue::Boolean(off)) => entry.off = *off,
+        ("blocked", DeValue::Boolean(blocked)) if !entry.key.is_empty() => entry.blocked = *blocked,
+        ("blocked", DeValue::Boolean(_)) => {
+            let policy = &entry.policy;
+            return Err(format!("`blocked` is for a key; write it under `[\"{policy}\".keys.\"a key\"]`"));
+        }
+        ("until", value) => match number(value) {
+            Some(Value::Integer(until @ 0..)) => entry.until = Some(until.unsigned_abs()),
+            _ => return Err("`until` is a time in seconds since 1970".to_owned()),
+        },
+        ("author", DeValue::String(author)) => entry.author = Some(author.clone().into_owned()),
+        ("reason", DeValue::String(reason)) => entry.reason = Some(reason.clone().into_owned()),
+        ("author" | "reason", _) => return Err(format!("`{argument}` is a text")),
+        ("shadow" | "off" | "blocked", _) => return Err(format!("`{argument}` is true or false")),
+        (_, DeValue::Table(_)) => {
+            let name = &entry.policy;
+            return Err(format!(
+                "`{argument}` is a table; if the policy is named `{name}.{argument}`, write `[\"{name}.{argument}\"]`"
+            ));
+        }
+        (_, value) => match number(value) {
+            Some(value) => entry.numbers.push((argument.to_owned(), value)),
+            None => return Err(format!("`{argument}` is no number, rate or duration; write {EXAMPLES}")),
+        },
+    }
+    Ok(())
 }
 
 const EXAMPLES: &str = "10, \"100/min\" or \"5s\"";
@@ -113,9 +162,34 @@ fn number(value: &DeValue<'_>) -> Option<Value> {
     }
 }
 
-/// Returns the line in which a span begins, from 1.
-fn line_of(text: &str, span: Range<usize>) -> usize {
-    1 + text.as_bytes()[..span.start.min(text.len())].iter().filter(|byte| **byte == b'\n').count()
+/// Returns what an entry is about, for a problem.
+pub(super) fn of(entry: &Entry) -> String {
+    let Entry { policy, key, .. } = entry;
+    if key.is_empty() { format!("`{policy}`") } else { format!("`{policy}`, key `{}`", key.join("`, `")) }
+}
+
+/// Returns the names and values of a table in the order of the text, with where the names are.
+fn in_order(table: DeTable<'_>) -> Vec<(String, Range<usize>, DeValue<'_>)> {
+    let mut values: Vec<_> = table
+        .into_iter()
+        .map(|(name, value)| (name.get_ref().to_string(), name.span(), value.into_inner()))
+        .collect();
+    values.sort_by_key(|(_, at, _)| at.start);
+    values
+}
+
+/// Where the lines of a text end.
+struct Lines(Vec<usize>);
+
+impl Lines {
+    fn of(text: &str) -> Self {
+        Lines(text.bytes().enumerate().filter_map(|(at, byte)| (byte == b'\n').then_some(at)).collect())
+    }
+
+    /// Returns the line in which a span begins, from 1.
+    fn of_span(&self, span: &Range<usize>) -> usize {
+        1 + self.0.partition_point(|end| *end < span.start)
+    }
 }
 
 #[cfg(test)]

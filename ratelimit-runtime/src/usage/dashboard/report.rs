@@ -20,13 +20,15 @@ pub(super) async fn report(counts: &Counts, registry: &Registry, may_reset: bool
     let most_limited = with_pauses(registry, counts.most_limited(second)).await;
     let problems = check_policies().err();
     let problems: Vec<_> = problems.iter().flat_map(|problems| problems.problems()).collect();
+    let (overrides, more_overrides) = overrides(registry);
     json!({
         "store": store(registry),
         "waiting": registry.backend().waiting(),
         "policies": policies(),
         "traffic": counts.traffic(second),
         "most_limited": counts.shown(second, &most_limited),
-        "overrides": overrides(registry),
+        "overrides": overrides,
+        "more_overrides": more_overrides,
         "problems": problems,
         "may_reset": may_reset,
     })
@@ -64,14 +66,22 @@ fn store(registry: &Registry) -> Value {
     })
 }
 
-/// Returns the overrides in force; null without the feature `overrides`.
+/// The most overrides of keys that the page shows.
 #[cfg(feature = "overrides")]
-fn overrides(registry: &Registry) -> Value {
-    let of_policy = |it: &Override| json!({ "policy": it.policy(), "settings": it.settings() });
-    registry.overrides().iter().map(of_policy).collect()
+const MOST_KEYS: usize = 100;
+
+/// Returns the overrides in force, those of policies first, and how many of keys are too many to be shown. Null without the feature
+/// `overrides`.
+#[cfg(feature = "overrides")]
+fn overrides(registry: &Registry) -> (Value, usize) {
+    let shown = |it: &Override| json!({ "policy": it.policy(), "key": it.key(), "settings": it.settings() });
+    let (of_policies, of_keys): (Vec<_>, Vec<_>) =
+        registry.overrides().into_iter().partition(|it| it.key().is_empty());
+    let list = of_policies.iter().chain(of_keys.iter().take(MOST_KEYS)).map(shown).collect();
+    (list, of_keys.len().saturating_sub(MOST_KEYS))
 }
 
 #[cfg(not(feature = "overrides"))]
-fn overrides(_registry: &Registry) -> Value {
-    Value::Null
+fn overrides(_registry: &Registry) -> (Value, usize) {
+    (Value::Null, 0)
 }

@@ -177,7 +177,8 @@ impl Keyspace {
         self.store.overrides(&NamespaceText::new(namespace)).now().await
     }
 
-    /// Replaces the overrides in a namespace, if they still have this version. Returns whether they had.
+    /// Replaces the overrides in a namespace, if they still have this version, and notes these changes in the log, of which the last
+    /// thousand stay. Returns whether they had.
     ///
     /// # Errors
     ///
@@ -187,8 +188,18 @@ impl Keyspace {
         namespace: &str,
         version: &str,
         text: &str,
+        changes: &[String],
     ) -> Result<bool, StoreError> {
-        self.store.overrides(&NamespaceText::new(namespace)).replace(version, text).await
+        self.store.overrides(&NamespaceText::new(namespace)).replace(version, text, changes).await
+    }
+
+    /// Returns the changes of overrides in a namespace, the last one first, with their times in seconds since the Unix epoch.
+    ///
+    /// # Errors
+    ///
+    /// If Redis fails.
+    pub async fn override_log(&self, namespace: &str) -> Result<Vec<(u64, String)>, StoreError> {
+        self.store.overrides(&NamespaceText::new(namespace)).log().await
     }
 
     /// Deletes keys, each with a command of its own. Returns how many there were.
@@ -220,6 +231,12 @@ fn readable(outcome: Result<Box<Outcome>, StoreError>) -> Result<Option<Box<Outc
 #[must_use]
 pub fn overrides_key(namespace: &str) -> String {
     NamespaceText::new(namespace).overrides_key()
+}
+
+/// Returns the key of the log of overrides in a namespace.
+#[must_use]
+pub fn override_log_key(namespace: &str) -> String {
+    NamespaceText::new(namespace).override_log_key()
 }
 
 /// Returns the key of the inventory in a namespace.

@@ -8,7 +8,7 @@ mod reading;
 use std::time::Duration;
 
 pub use self::holders::Holder;
-pub use self::keyspace::{Keyspace, Login, MAX_PAUSE, Scan, inventory_key, overrides_key};
+pub use self::keyspace::{Keyspace, Login, MAX_PAUSE, Scan, inventory_key, override_log_key, overrides_key};
 pub use self::pieces::{KeyPieces, Parts, key_text, path_of};
 pub use self::reading::{KeyState, Reading, policy_of};
 use crate::base::units;

@@ -219,7 +219,7 @@ impl<'a> LimiterCall<'a> {
     /// Returns the key, to be paused. `None` where limits are off.
     pub(super) fn pausable<M>(&self, key: &impl IntoKey<M>) -> Result<Option<Pausable>, Error> {
         let mut charges = self.charges_of(key);
-        charges.close();
+        self.backend.close(&mut charges);
         if let Some(failure) = charges.take_failures().into_iter().next() {
             return Err(failure.error);
         }

@@ -162,7 +162,7 @@ impl Call {
     pub fn pausable(&mut self) -> Pausables {
         let Call { backend, charges } = self;
         let Some(backend) = &**backend else { return Pausables(Vec::new()) };
-        charges.close();
+        backend.close(charges);
         let pausable = charges.iter().filter_map(|charge| {
             let AttributeOptions { index, pauses, .. } = charge.definition.attribute;
             let index = index.filter(|_| pauses)?;

@@ -344,7 +344,12 @@ impl RegistryBuilder {
     ///
     /// ["legacy.import"]
     /// off = true                 # neither limit nor charge
+    ///
+    /// ["sms.daily".keys."ann"]   # for one key, which may also be `blocked`
+    /// limit = 1000
     /// ```
+    ///
+    /// At most 10,000 keys have overrides, of all policies together. The parts of a key follow each other as names of tables.
     ///
     /// The numbers are those of the attribute, in the same spellings. A bucket with literal numbers has a state of its own while they
     /// are overridden, which starts full; a window keeps its count.

@@ -10,9 +10,9 @@ use crate::decide::overrides::Entry;
 #[cfg(feature = "redis")]
 use crate::store::Store;
 
-/// What an operator changes of a policy. [`Registry::overrides`] returns those in force.
+/// What an operator changes of a policy, for all its keys or for one. [`Registry::overrides`] returns those in force.
 ///
-/// Its text is the table of the policy in a file of overrides.
+/// Its text is a table in a file of overrides.
 ///
 /// ```
 /// let registry = ratelimits::Registry::in_memory();
@@ -33,7 +33,7 @@ pub(super) enum OverridesFrom {
 }
 
 impl Registry {
-    /// Returns the overrides that are in force, by the names of their policies.
+    /// Returns the overrides that are in force, by the names of their policies and by their keys.
     ///
     /// ```standalone_crate
     /// # fn main() -> std::io::Result<()> {
@@ -91,6 +91,29 @@ impl Override {
         &self.0.policy
     }
 
+    /// Returns the parts of the key that it is for; none if it is for all keys. They may be personal data.
+    ///
+    /// ```standalone_crate
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use ratelimits::{FixedWindow, Registry};
+    /// # use std::time::Duration;
+    /// # let limits = std::env::temp_dir().join(format!("by-key-{}.toml", std::process::id()));
+    /// std::fs::write(&limits, "[reports.keys.tenant-7]\nlimit = 2\n")?;
+    /// # let written = std::fs::File::options().write(true).open(&limits)?;
+    /// # written.set_modified(std::time::SystemTime::UNIX_EPOCH)?;
+    /// let registry = Registry::builder().overrides(&limits).in_memory();
+    /// # std::fs::remove_file(limits)?;
+    /// let reports = registry.limiter("reports", FixedWindow::new(1, Duration::from_secs(60)))?;
+    /// assert_eq!(registry.overrides()[0].key(), ["tenant-7"]);
+    /// assert_eq!(reports.peek("tenant-7").await?.limit, 2);
+    /// assert_eq!(reports.peek("tenant-8").await?.limit, 1);
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn key(&self) -> &[String] {
+        &self.0.key
+    }
+
     /// Returns what it sets, such as `rate = "100/min"` and `shadow = true`.
     #[must_use]
     pub fn settings(&self) -> Vec<String> {
@@ -122,6 +145,7 @@ impl fmt::Display for Override {
     }
 }
 
+/// Without the key.
 impl fmt::Debug for Override {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Entry { policy, .. } = &self.0;

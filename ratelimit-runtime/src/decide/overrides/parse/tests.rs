@@ -56,7 +56,10 @@ fn written_overrides_are_parsed_again() {
             until: Some(1_764_110_000),
             author: Some("ann \"b\"".into()),
             reason: Some("too\nmany".into()),
+            ..Entry::default()
         },
+        Entry { policy: "b".into(), key: vec!["\"].x\n".into()], blocked: true, ..Entry::default() },
+        Entry { policy: "b".into(), key: vec![String::new(), "2".into()], off: true, ..Entry::default() },
         Entry { policy: "é\n\u{7f}".into(), shadow: Some(true), ..Entry::default() },
     ];
     let text: String = written.iter().map(|it| format!("{it}\n")).collect();
@@ -90,6 +93,48 @@ fn problems_have_lines_and_remedies() {
     assert!(problem.contains("duplicate"), "{problem}");
     let [problem] = &problems("[\"a\"]\nlimit = 99999999999999999999\n")[..] else { panic!() };
     assert!(problem.starts_with("line 2: `limit` is no number"), "{problem}");
+}
+
+#[test]
+fn overrides_by_key_are_parsed() {
+    let text = "[\"a::b\".keys.\"tenant-7\"]\nlimit = 50_000\n\n[x.keys.7]\nblocked = true\nuntil = 5\n\n\
+                [\"a::b\"]\nlimit = 10\n\n[\"a::b\".keys.ann.\"room 5\"]\noff = true\n\n[\"a::b\".keys.ann]\nshadow = true\n";
+    let entry = |policy: &str, key: &[&str]| Entry {
+        policy: policy.into(),
+        key: key.iter().map(ToString::to_string).collect(),
+        ..Entry::default()
+    };
+    let limit = |limit| vec![("limit".to_owned(), Value::Integer(limit))];
+    let expected = [
+        Entry { blocked: true, until: Some(5), ..entry("x", &["7"]) },
+        Entry { numbers: limit(10), ..entry("a::b", &[]) },
+        Entry { numbers: limit(50_000), ..entry("a::b", &["tenant-7"]) },
+        Entry { shadow: Some(true), ..entry("a::b", &["ann"]) },
+        Entry { off: true, ..entry("a::b", &["ann", "room 5"]) },
+    ];
+    assert_eq!(overrides(text), expected);
+}
+
+#[test]
+fn problems_of_keys_concern_no_other() {
+    let text = "[a]\nblocked = true\n[a.keys]\nlimit = 5\n[a.keys.x]\nblocked = 1\n[a.keys.y]\nblocked = true\noff = true\n\
+                [a.keys.z]\n[a.keys.v.w]\nlimit = true\n[a.keys.u]\nuntil = 5\n[a.keys.u.v]\noff = true\n[b]\noff = true\n[c.key.x]\noff = true\n";
+    let parsed = parse(text).unwrap();
+    assert_eq!(
+        parsed.problems,
+        [
+            "line 2: `blocked` is for a key; write it under `[\"a\".keys.\"a key\"]`",
+            "line 4: `limit` is outside of a key; write `[\"a\".keys.\"a key\"]` above it",
+            "line 6: `blocked` is true or false",
+            "line 7: `a`, key `y`: `blocked` refuses every call; write no other setting beside it",
+            "line 10: `a`, key `z` has no settings; write a number, `blocked = true`, `shadow = true` or `off = true`",
+            "line 12: `limit` is no number, rate or duration; write 10, \"100/min\" or \"5s\"",
+            "line 13: `a`, key `u` has no settings; write a number, `blocked = true`, `shadow = true` or `off = true`",
+            "line 19: `key` is a table; if the policy is named `c.key`, write `[\"c.key\"]`",
+        ]
+    );
+    let valid: Vec<_> = parsed.overrides.iter().map(|it| (&*it.policy, it.key.join(" "))).collect();
+    assert_eq!(valid, [("a", "u v".to_owned()), ("b", String::new())]);
 }
 
 #[test]

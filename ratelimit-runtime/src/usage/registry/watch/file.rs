@@ -5,11 +5,10 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::time::Duration;
 
+use crate::decide::overrides::MAX_SIZE;
+
 /// A file that has changed less long ago may still be written.
 const SETTLED: Duration = Duration::from_millis(500);
-
-/// The maximum size of a text, which is that of many thousand policies.
-pub(super) const MAX_SIZE: u64 = 1 << 20;
 
 /// Reads a file, if it has not changed for a moment. Otherwise returns how long from now that is the case at the earliest.
 pub(super) fn read_settled(path: &Path) -> io::Result<Result<String, Duration>> {
@@ -19,9 +18,9 @@ pub(super) fn read_settled(path: &Path) -> io::Result<Result<String, Duration>> 
         return Err(io::Error::other("it is no file"));
     }
     let mut text = String::new();
-    File::open(path)?.take(MAX_SIZE + 1).read_to_string(&mut text)?;
-    if text.len() as u64 > MAX_SIZE {
-        return Err(io::Error::other("it is larger than 1 MiB"));
+    File::open(path)?.take(MAX_SIZE as u64 + 1).read_to_string(&mut text)?;
+    if text.len() > MAX_SIZE {
+        return Err(io::Error::other("it is larger than 4 MiB"));
     }
     // A time in the future tells nothing. It is the time of another machine, or the clock has been set back.
     let age = fs::metadata(path)?.modified()?.elapsed().unwrap_or(SETTLED);

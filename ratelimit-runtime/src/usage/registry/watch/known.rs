@@ -17,6 +17,7 @@ pub(in crate::usage::registry) fn known(
         policy: (attribute.policy)(),
         computed: attribute.computed.iter().map(ToString::to_string).collect(),
         shadow: attribute.options.shadow,
+        has_key: Some(attribute.text.key.is_some()),
     };
     let of_attributes = policies().into_iter().map(|info| known(info.site, String::from(&*info.name)));
     // One name for all types of a function.
@@ -29,6 +30,8 @@ pub(in crate::usage::registry) fn known(
         policy,
         computed: Vec::new(),
         shadow: false,
+        // A limiter is called with any.
+        has_key: None,
     });
     of_attributes.chain(declared).chain(of_limiters).collect()
 }

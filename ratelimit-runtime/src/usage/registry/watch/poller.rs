@@ -1,7 +1,7 @@
 //! The task that looks for new overrides.
 
 use std::sync::{Arc, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::time::sleep;
 
@@ -30,6 +30,8 @@ pub(super) struct Poller {
     unread: Vec<String>,
     /// How often the store has failed since it last did not.
     failures: u32,
+    /// The time by which overrides end, and when the source last told it.
+    clock: Option<(u64, Instant)>,
     /// Which overrides and policies were checked, the overrides that were found to be in force, and the problems of the others.
     checked: Option<(u64, u64)>,
     in_force: Vec<Entry>,
@@ -65,6 +67,7 @@ impl Poller {
             unparsed: None,
             unread: Vec::new(),
             failures: 0,
+            clock: None,
             checked: None,
             in_force: Vec::new(),
             ignored: Vec::new(),
@@ -81,7 +84,7 @@ impl Poller {
             let found = self.source.read(!watch.set().is_empty()).await.map(parsed);
             let has_ends =
                 matches!(&found, Ok(Parsed::Set(set)) if set.have_ends()) || watch.set().have_ends();
-            let now = if has_ends { self.source.now().await } else { None };
+            let now = if has_ends { self.now().await } else { None };
             #[cfg(feature = "redis")]
             let is_lost = matches!(&found, Err(unread) if !unread.is_outage) && self.unread.is_empty();
             next = self.take(&watch, found, now);
@@ -92,6 +95,14 @@ impl Poller {
                 self.inventory.publish(stored, limiters, version, is_in_force, is_lost).await;
             }
         }
+    }
+
+    /// Returns the time by which overrides end. While the source does not tell it, it goes on.
+    async fn now(&mut self) -> Option<u64> {
+        if let Some(now) = self.source.now().await {
+            self.clock = Some((now, Instant::now()));
+        }
+        self.clock.map(|(now, read)| now + read.elapsed().as_secs())
     }
 
     /// Polls a file now. Returns how long to wait for the next time.
@@ -107,7 +118,7 @@ impl Poller {
         found: Result<Parsed, Unread>,
         now: Option<u64>,
     ) -> Duration {
-        let in_time = |set: &OverrideSet| now.and_then(|now| set.without_ended(now));
+        let in_time = |set: &OverrideSet| now.and_then(|now| set.at(now));
         let is_outage = matches!(&found, Err(unread) if unread.is_outage);
         self.failures = if is_outage { self.failures + 1 } else { 0 };
         let problem = match found {
@@ -183,8 +194,11 @@ impl Poller {
     fn log_check(&mut self, in_force: Vec<Entry>, ignored: Vec<String>, is_new: bool) {
         let source = &self.source;
         if !in_force.is_empty() && (is_new || in_force != self.in_force) {
-            let names = listed(in_force.iter().map(|entry| &*entry.policy), ", ");
-            log!(INFO, %source, policies = in_force.len(), names, "overrides are in force");
+            let keys = in_force.iter().filter(|entry| !entry.key.is_empty()).count();
+            let mut policies: Vec<_> = in_force.iter().map(|entry| &*entry.policy).collect();
+            policies.dedup();
+            let names = listed(policies.iter().copied(), ", ");
+            log!(INFO, %source, policies = policies.len(), keys, names, "overrides are in force");
         } else if in_force.is_empty() && !self.in_force.is_empty() {
             log!(INFO, %source, "overrides have ended");
         }

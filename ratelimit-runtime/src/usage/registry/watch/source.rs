@@ -4,9 +4,9 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
-#[cfg(feature = "redis")]
-use super::file::MAX_SIZE;
 use super::file::read_settled;
+#[cfg(feature = "redis")]
+use crate::decide::overrides::MAX_SIZE;
 #[cfg(feature = "redis")]
 use crate::store::StoredOverrides;
 #[cfg(feature = "redis")]
@@ -140,11 +140,7 @@ async fn read_stored(
     // A text without a version would not be read again.
     let text = if found.is_some() { text } else { String::new() };
     *version = Some(found);
-    Ok(Found::Text(if text.len() as u64 > MAX_SIZE {
-        Err(format!("{key} is larger than 1 MiB"))
-    } else {
-        Ok(text)
-    }))
+    Ok(Found::Text(if text.len() > MAX_SIZE { Err(format!("{key} is larger than 4 MiB")) } else { Ok(text) }))
 }
 
 #[cfg(feature = "redis")]

@@ -1,0 +1,146 @@
+//! Charges of keys for which operators may have changed something.
+
+use std::time::Duration;
+
+use super::{Charges, PolicyCharge};
+use crate::algorithm::{ChargeId, UNKNOWN, Verdict};
+use crate::decide::decision::{Decision, PolicyDecision};
+use crate::decide::definition::ChargeNumbers;
+use crate::decide::overrides::Overrides;
+use crate::key::KeyParts;
+use crate::store::INLINE;
+use crate::store::decided_by::DecidedBy;
+
+/// The charge of a key that operators have blocked.
+#[derive(Debug)]
+pub(crate) struct Blocked<'a> {
+    pub(crate) charge: PolicyCharge<'a>,
+    /// When that ends by itself, in seconds since the Unix epoch.
+    until: Option<u64>,
+}
+
+impl<'a> Charges<'a> {
+    /// Applies what operators have changed for the keys of charges, which are complete. Removes those that are turned off. Returns the
+    /// charge of a key that is blocked, for the longest time if there are several.
+    pub(crate) fn look_up(&mut self, overrides: &Overrides) -> Option<Blocked<'a>> {
+        let is_by_key = |charge: &PolicyCharge<'_>| matches!(charge.numbers, ChargeNumbers::ByKey(_));
+        if overrides.version() == 0 || !self.iter().any(is_by_key) {
+            return None;
+        }
+        self.look_up_keys(overrides)
+    }
+
+    #[inline(never)]
+    fn look_up_keys(&mut self, overrides: &Overrides) -> Option<Blocked<'a>> {
+        let (mut blocked, mut off) = (None::<Blocked<'a>>, None);
+        let Charges { first, rest, parts, .. } = self;
+        let mut is_kept = |charge: &mut PolicyCharge<'a>| {
+            let until = match apply(charge, overrides, parts) {
+                Applied::Charged => return true,
+                Applied::Off { keeps_free } => {
+                    off = Some((*charge, keeps_free));
+                    return false;
+                }
+                Applied::Blocked(until) => until,
+            };
+            let lasts = |until: Option<u64>| until.unwrap_or(u64::MAX);
+            if blocked.as_ref().is_none_or(|other| lasts(other.until) < lasts(until)) {
+                blocked = Some(Blocked { charge: *charge, until });
+            }
+            true
+        };
+        for place in first.iter_mut() {
+            if place.as_mut().is_some_and(|charge| !is_kept(charge)) {
+                *place = None;
+            }
+        }
+        if let Some(rest) = rest {
+            rest.more.retain_mut(is_kept);
+        }
+        if let Some((charge, keeps_free)) = off {
+            self.close_up();
+            if keeps_free && self.iter().next().is_none() {
+                let PolicyCharge { definition, numbers, key, parts, shadow, .. } = charge;
+                self.push(definition, numbers, (key, parts), (0, 0), shadow);
+            }
+        }
+        blocked
+    }
+
+    /// Moves the charges in place together.
+    fn close_up(&mut self) {
+        let mut kept = 0;
+        for i in 0..INLINE {
+            if self.first[i].is_some() {
+                self.first.swap(kept, i);
+                kept += 1;
+            }
+        }
+        if self.rest.is_none() {
+            self.len = kept;
+        }
+    }
+}
+
+/// What operators have made of a charge.
+enum Applied {
+    Charged,
+    Off {
+        keeps_free: bool,
+    },
+    /// Until this time, if it ends by itself.
+    Blocked(Option<u64>),
+}
+
+/// Applies what operators have changed for the key of a charge, or else for all keys.
+fn apply(charge: &mut PolicyCharge<'_>, overrides: &Overrides, parts: &KeyParts) -> Applied {
+    let ChargeNumbers::ByKey(by_key) = &charge.numbers else { return Applied::Charged };
+    let parts = parts.of_key(charge.parts.0, charge.parts.1);
+    let definition = charge.definition.get();
+    let (mut is_off, keeps_free, mut blocked) = (by_key.is_off, by_key.keeps_free, None);
+    let of_key = definition.overridden_key(overrides, by_key, (charge.key, parts));
+    charge.numbers = ChargeNumbers::Computed(of_key.map_or(by_key.spec, |of_key| of_key.spec));
+    if let Some(of_key) = of_key {
+        charge.key = of_key.key;
+        charge.shadow = definition.attribute.shadow || of_key.is_shadow;
+        (is_off, blocked) = (of_key.is_off, of_key.blocked);
+    }
+    if charge.shadow {
+        charge.wait = 0;
+    }
+    match blocked {
+        Some(until) => Applied::Blocked(until),
+        None if is_off && charge.cost > 0 => Applied::Off { keeps_free },
+        None => Applied::Charged,
+    }
+}
+
+impl Blocked<'_> {
+    /// Whether the call is refused: one that costs nothing is not.
+    pub(crate) fn refuses(&self) -> bool {
+        self.charge.cost > 0
+    }
+
+    /// Returns what is said of the call.
+    pub(crate) fn verdict(&self, overrides: &Overrides) -> Verdict {
+        // Another override may end it at any time, so it is never certain that it lasts.
+        let retry_after = self.until.and_then(|until| overrides.micros_until(until)).unwrap_or(UNKNOWN);
+        Verdict {
+            admitted: false,
+            wait: 0,
+            limit: 0,
+            remaining: 0,
+            retry_after: Some(retry_after),
+            reset_after: 0,
+            charge_id: ChargeId::default(),
+        }
+    }
+
+    /// Returns the decision about the call.
+    pub(crate) fn decision(&self, overrides: &Overrides, source: DecidedBy) -> Decision {
+        let definition = self.charge.definition;
+        let (name, algorithm) = (definition.name.to_shared(), definition.algorithm);
+        let policy = PolicyDecision::new(name, algorithm, false, &self.verdict(overrides));
+        Decision::new(vec![policy], source, Duration::ZERO)
+    }
+}

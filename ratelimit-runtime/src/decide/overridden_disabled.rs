@@ -1,0 +1,109 @@
+//! Stands in for what overrides say of a policy in builds without the feature `overrides`: nothing.
+
+use std::convert::Infallible;
+
+use crate::algorithm::AlgorithmSpec;
+use crate::base::invalid_policy::InvalidPolicy;
+use crate::decide::overrides::Overrides;
+use crate::key::{Fingerprint, KeyHead, PartsOfKey};
+use crate::policy::Policy;
+
+/// What the overrides of a registry say of a policy: nothing.
+#[derive(Debug, Default)]
+pub(crate) struct KnownOverride {}
+
+/// A policy as it is written.
+#[derive(Clone, Copy)]
+#[expect(dead_code, reason = "there are no overrides to look up")]
+pub(crate) struct Written<'a> {
+    pub(crate) prefix: &'a str,
+    pub(crate) names: [&'a str; 2],
+    pub(crate) is_shadow: bool,
+    pub(crate) literal: Option<(&'a AlgorithmSpec, Policy)>,
+}
+
+/// What an override makes of a call, which no value of exists.
+#[derive(Debug)]
+pub(crate) struct Overridden {
+    pub(crate) is_off: bool,
+    pub(crate) is_shadow: bool,
+    pub(crate) numbers: Result<AlgorithmSpec, InvalidPolicy>,
+    none: Infallible,
+}
+
+/// Numbers that a key may override, which no value of exists.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ByKey {
+    pub(crate) spec: AlgorithmSpec,
+    pub(crate) is_off: bool,
+    pub(crate) keeps_free: bool,
+    none: Infallible,
+}
+
+/// What the override of its key makes of a call, which no value of exists.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OverriddenKey {
+    pub(crate) is_off: bool,
+    pub(crate) is_shadow: bool,
+    pub(crate) blocked: Option<Option<u64>>,
+    pub(crate) spec: AlgorithmSpec,
+    pub(crate) key: Fingerprint,
+}
+
+impl KnownOverride {
+    #[inline]
+    pub(crate) fn is_none(&self, _overrides: &Overrides) -> bool {
+        true
+    }
+
+    pub(super) fn get(
+        &self,
+        _overrides: &Overrides,
+        _written: Written<'_>,
+        _computed: Option<&Result<Policy, InvalidPolicy>>,
+        _head: impl Fn(&AlgorithmSpec) -> (KeyHead, bool),
+    ) -> Option<Overridden> {
+        None
+    }
+
+    pub(super) fn of_known_key(
+        &self,
+        _overrides: &Overrides,
+        by_key: &ByKey,
+        _key: Fingerprint,
+    ) -> Option<Option<OverriddenKey>> {
+        match by_key.none {}
+    }
+
+    pub(super) fn of_key(
+        &self,
+        _overrides: &Overrides,
+        _written: Written<'_>,
+        _by_key: &ByKey,
+        _key: (Fingerprint, PartsOfKey<'_>),
+        _head: impl Fn(&AlgorithmSpec) -> (KeyHead, bool),
+        _hash: impl Fn(&AlgorithmSpec, PartsOfKey<'_>) -> Fingerprint,
+    ) -> Option<OverriddenKey> {
+        None
+    }
+}
+
+impl Overridden {
+    pub(crate) fn has_keys(&self) -> bool {
+        match self.none {}
+    }
+
+    pub(crate) fn by_key(
+        &self,
+        _policy: Option<&Result<Policy, InvalidPolicy>>,
+        _keeps_free: bool,
+    ) -> Option<ByKey> {
+        match self.none {}
+    }
+}
+
+impl ByKey {
+    pub(crate) fn needs_parts(&self) -> bool {
+        match self.none {}
+    }
+}
