@@ -63,7 +63,7 @@ enum PlainKind {
 
 impl PlainKind {
     /// All kinds, by their numbers.
-    #[cfg(feature = "overrides")]
+    #[cfg(any(test, feature = "overrides"))]
     const ALL: [PlainKind; 10] = {
         use PlainKind::*;
         [
@@ -154,13 +154,13 @@ impl PlainSpec {
     }
 
     /// Returns the numbers of the policy.
-    #[cfg(feature = "overrides")]
+    #[cfg(any(test, feature = "overrides"))]
     pub(crate) fn words(self) -> [u64; 3] {
         [self.kind as u64, self.first, self.second]
     }
 
     /// Returns the policy of these numbers.
-    #[cfg(feature = "overrides")]
+    #[cfg(any(test, feature = "overrides"))]
     #[inline]
     pub(crate) fn of_words([kind, first, second]: [u64; 3]) -> Option<Self> {
         let kind = *PlainKind::ALL.get(kind as usize)?;
