@@ -9,6 +9,7 @@
 //! [Language models]: self::models
 //! [Limits without attributes]: self::limiters
 //! [Code that is not async]: self::blocking
+//! [Plans and quotas]: self::plans
 //! [Changing a limit]: self::changing
 //! [Testing]: self::testing
 //! [Production checklist]: self::production
@@ -55,6 +56,9 @@ pub mod concurrency {}
 pub mod calling {}
 #[doc = include_str!("../guide/models.md")]
 pub mod models {}
+#[cfg_attr(feature = "calendar", doc = include_str!("../guide/plans.md"))]
+#[cfg_attr(not(feature = "calendar"), doc = "Documented with the feature `calendar`.")]
+pub mod plans {}
 #[doc = include_str!("../guide/limiters.md")]
 pub mod limiters {}
 #[doc = include_str!("../guide/blocking.md")]

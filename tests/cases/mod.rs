@@ -17,6 +17,7 @@
 //! | names that also occur in the generated code | tracing#3306; async-trait#271 | `shadowing` |
 //! | other attributes, keywords, raw identifiers | tracing#2864; bon#175, #284, #288 | `attributes` |
 //! | lints on the generated code | tracing#1613, #2090, #2503, #2609; Rocket#2586 | that all of this compiles |
+//! | time zones that are borrowed | | `calendars` |
 //! | `_argument` in a key | tracing#2822 | `arguments::underscore_arguments_in_keys` |
 //! | lints on the user's code | tracing#3108 | `attributes::lints_apply_to_user_code` |
 //! | `Send` | rust#64477, #64960, #101650 | `futures`, `prologue::non_send_outputs_…` |
@@ -34,6 +35,7 @@ mod arguments;
 mod async_trait;
 mod attributes;
 mod bodies;
+mod calendars;
 mod closures;
 mod conditional;
 mod declarative_macros;

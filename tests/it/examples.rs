@@ -111,6 +111,22 @@ fn metrics_serves_what_was_decided() {
 }
 
 #[test]
+fn plans_have_quotas_by_the_month() {
+    let text = succeeds(example("plans").output());
+    for line in [
+        "\"exports\";q=10000;w=",
+        "\"exports\";q=80;w=",
+        "mail to bakery: you have used 4 of 5 exports this month",
+        "bakery: 429 Too Many Requests",
+        "quota-exceeded",
+        "  used: 5\n  used: 0",
+    ] {
+        assert!(text.contains(line), "{line} is not in {text}");
+    }
+    assert_eq!((text.matches("bakery: 200 OK").count(), text.matches("mail to").count()), (5, 1), "{text}");
+}
+
+#[test]
 fn mcp_clients_read_when_to_call_again() {
     let text = succeeds(example("mcp").output());
     assert_eq!(text.matches(r#""text":"There is one about rust.""#).count(), 7, "{text}");

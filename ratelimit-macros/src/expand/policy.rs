@@ -44,7 +44,13 @@ impl<'a> Numbers<'a> {
                 },
                 span,
             );
-            let value = quote_spanned!(span=> __ratelimits::runtime_args::#function(#name, #expr));
+            // The others are copied.
+            let value = if number.unit == Unit::Zone {
+                quote_spanned!(span=> &(#expr))
+            } else {
+                expr.to_token_stream()
+            };
+            let value = quote_spanned!(span=> __ratelimits::runtime_args::#function(#name, #value));
             quote!(let #local = #value;)
         });
         quote!(#(#computed)*)

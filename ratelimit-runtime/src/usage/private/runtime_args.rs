@@ -130,7 +130,7 @@ impl<T: AsRef<str> + ?Sized> ZoneName for T {
 }
 
 /// Returns the time zone that the argument names.
-pub fn zone(_argument: &'static str, name: impl ZoneName) -> Checked<Zone> {
+pub fn zone(_argument: &'static str, name: &(impl ZoneName + ?Sized)) -> Checked<Zone> {
     Zone::named(name.name())
 }
 
