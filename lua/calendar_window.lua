@@ -1,39 +1,63 @@
 -- Calendar window: a limit from a window's start to its end, which a calendar knows. A window lasts until the end that it was opened
--- with, so that another version of the zone's data opens none twice. Twin of ratelimit-runtime/src/algorithm/calendar_window.rs:
--- change both or neither.
+-- with. That is remembered for a while, so that the next one does not end soon after it: with another zone, or another version of the
+-- zone's data, the end of the same month may come again. Twin of ratelimit-runtime/src/algorithm/calendar_window.rs: change both or
+-- neither.
 --
 -- key    four doubles, packed: opened, the time of the window's first charge in microseconds, which identifies it; used, the permits
 --        charged to it, and those that it owes; ends, when it is over; pays, how much of what is used it pays, and each of the next
 --        windows
--- args   cost, limit, first, second, third                     permits, permits, and three times in a row at which windows begin
+-- args   cost, limit, first, second, lengths                   permits, permits, and four times in a row at which windows begin: the
+--        first two, and how many seconds the third and fourth are later than the one before, as third * 2^26 + fourth
 -- reply  opened, used, ends, pays                              of the window that a call now belongs to
 -- correct args: cost, negative for a debt; opened of the charged window or nil, for a debt the most permits that may be used; first,
---        second, third, limit
+--        second, lengths, limit
 -- pause args: microseconds; the average length of a window
 
--- How much the windows that pay a debt may exceed their average length together.
 local DAY = 86400 * 1000000
+
+-- How much the windows that pay a debt may exceed their average length together.
 local SLACK = 3 * DAY
 
--- Returns the average length of a window, of three times in a row at which windows begin.
+-- Returns the four times.
+local function starts(at)
+  local first, second, lengths = args[at], args[at + 1], args[at + 2]
+  local last = lengths % 2 ^ 26
+  local third = second + (lengths - last) / 2 ^ 26 * 1000000
+  return first, second, third, third + last * 1000000
+end
+
+-- Returns the average length of a window.
 local function average(at)
-  local days = (args[at + 2] - args[at]) / 2 / DAY
+  local first, _, _, fourth = starts(at)
+  local days = (fourth - first) / 3 / DAY
   return (days < 2 and 1 or days < 10 and 7 or days < 100 and 146097 / 4800 or 146097 / 400) * DAY
 end
 
--- Returns the start and end of the window of now, of three times at which windows begin. If it is not between them, the process is to
--- ask again with others, as no window is opened by its clock.
-local function window(at)
-  local first, second, third = args[at], args[at + 1], args[at + 2]
-  if now < first or now >= third then error({err = 'OUTSIDE ' .. int(now)}) end
-  if now < second then return first, second end
-  return second, third
+-- Returns for how long after the end of a window a boundary is the one at which it has ended: that of another time zone, or of other
+-- data of the zone.
+local function blur(length)
+  return length == DAY and DAY / 2 or DAY + DAY / 8
 end
 
--- Returns when a window and those that pay for it are over.
+-- Returns the start and end of the window that a time belongs to. If it is none of the three, the process is to ask again with others, as
+-- no window is opened by its clock.
+local function window(at, time)
+  local first, second, third, fourth = starts(at)
+  if time < first or time >= fourth then error({err = 'OUTSIDE ' .. int(time)}) end
+  if time < second then return first, second end
+  if time < third then return second, third end
+  return third, fourth
+end
+
+-- Returns a time that is in the window after one that has ended, or is now if that is some time ago.
+local function settled(stored)
+  return math.max(now, stored.ends + blur(stored.length))
+end
+
+-- Returns until when a window and those that pay for it are remembered.
 local function ends(window)
   local paying = math.ceil(math.max(window.used - window.pays, 0) / math.max(window.pays, 1))
-  return window.ends + (paying > 0 and paying * window.length + SLACK or 0)
+  return window.ends + (paying > 0 and paying * window.length + SLACK or blur(window.length))
 end
 
 -- `length` is about that of a window.
@@ -43,8 +67,8 @@ local function load(value, length)
   loaded.opened, loaded.used, loaded.ends, loaded.pays = struct.unpack('<dddd', value)
   for _, number in pairs(loaded) do parse_whole(number) end
   -- No window lasts longer. Beyond that the value is from another program, and must not block the key.
-  if not (loaded.ends - loaded.opened <= 2 * length + SLACK) then corrupt() end
   loaded.length = length
+  if not (loaded.ends - loaded.opened <= 2 * length + SLACK and ends(loaded) - loaded.ends <= 2 * LONGEST) then corrupt() end
   return loaded
 end
 
@@ -53,11 +77,11 @@ end
 local function current(stored, at)
   if now < stored.ends then return stored end
   if stored.used <= stored.pays then return end
-  local start, ends = window(at)
+  local start, ends = window(at, settled(stored))
   -- As many as lie between them, because their lengths differ by little.
   local over = math.floor(math.max(start - stored.ends, 0) / stored.length + 0.5)
   local used = stored.used - stored.pays - over * stored.pays
-  if used > 0 then return {opened = math.max(start, stored.ends), used = used, ends = ends, pays = stored.pays} end
+  if used > 0 then return {opened = math.min(math.max(start, stored.ends), now), used = used, ends = ends, pays = stored.pays} end
 end
 
 local function store(key, window, was)
@@ -68,16 +92,17 @@ end
 local function check(key, at)
   local cost, limit, value = args[at], args[at + 1], get(key)
   local entry = {now, 0, 0, 0, key = key, cost = cost, limit = limit, value = value, length = average(at + 2)}
-  local found
+  local found, time = nil, now
   if value then
     local stored = load(value, entry.length)
+    if now >= stored.ends then time = settled(stored) end
     entry.was, found = ends(stored), current(stored, at + 2)
   end
   if found and found.opened <= now then
     entry[1], entry[2], entry[3], entry[4] = found.opened, found.used, found.ends, found.pays
   else
     -- A window from the future keeps what is used, and starts now.
-    entry[3] = select(2, window(at + 2))
+    entry[3] = select(2, window(at + 2, time))
     if found then entry[2], entry[4], entry.future = found.used, found.pays, true end
   end
   entry.admits = cost == 0 or can_wait(now, 0) and entry[2] + cost <= limit
@@ -102,14 +127,15 @@ local restore = restore_value
 --[[ corrections ]]
 local function correct(key, at)
   local cost, from, limit = args[at], args[at + 1], args[at + 5]
-  local length, value, stored, was = average(at + 2), get(key), nil, nil
+  local length, value, stored, was, time = average(at + 2), get(key), nil, nil, now
   if value then
     stored = load(value, length)
+    if now >= stored.ends then time = settled(stored) end
     was, stored = ends(stored), current(stored, at + 2)
   end
   if cost < 0 then
     if not stored or stored.opened > now then
-      local _, ends = window(at + 2)
+      local _, ends = window(at + 2, time)
       stored = {opened = now, used = stored and stored.used or 0, ends = ends, pays = stored and stored.pays or 0}
     end
     local used, most = stored.used - cost, math.max(from, stored.used)

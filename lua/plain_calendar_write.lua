@@ -1,9 +1,9 @@
     elseif kind == 11 then
-      if found[f + 3] then
-        result = call('SET', key, found[f + 2], 'KEEPTTL')
-      else
-        local ends = now < args[at + 4] and args[at + 4] or args[at + 5]
+      local ends = found[f + 3]
+      if ends then
         result = call('SET', key, found[f + 2], 'EXAT', (ends - ends % 1000000) / 1000000 + 1)
+      else
+        result = call('SET', key, found[f + 2], 'KEEPTTL')
       end
       if result.err then failed = true break end
       done = i

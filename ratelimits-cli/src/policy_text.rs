@@ -39,6 +39,7 @@ impl FromStr for PolicyText {
                     policy = policy.with_argument(name, value.as_argument())?;
                 }
                 (name, _) if attribute.numbers().contains(&name) => return Err(computed(name)),
+                ("zone", value) if !matches!(value, Value::Literal(_)) => return Err(computed("zone")),
                 ("refill" | "borrow" | "aligned" | "queue" | "zone", _) => {}
                 ("name", Value::Literal(Literal::Text(name))) => parsed.label.clone_from(name),
                 ("cost", value) => parsed.cost = cost(value)?,
@@ -134,6 +135,7 @@ fn example(name: &str) -> String {
         "limit" => "100",
         "max" => "20",
         "cost" => "2",
+        "zone" => "\"Europe/Berlin\"",
         "precision" | "warmup" => "\"1s\"",
         _ => "\"1m\"",
     };

@@ -85,6 +85,59 @@ async fn windows_begin_where_a_walk_through_the_zone_finds_them() {
     }
 }
 
+/// As each zone has its midnight at another time, the same month ends in one after the other.
+#[tokio::test]
+async fn zones_in_turn_open_no_window_twice() {
+    const HOUR: i64 = 3_600_000_000;
+    // 1 December 2023 in the zone that has it first.
+    let first = 1_701_338_400_000_000;
+    for store in &TestStore::all().await {
+        let mut admitted = [0; 2];
+        for hour in -5..=30 {
+            // East of Greenwich, offsets have a minus there.
+            let offset = (hour - 14).clamp(-14, 12);
+            let zone = if offset == 0 { "Etc/GMT".to_owned() } else { format!("Etc/GMT{offset:+}") };
+            let once = calendar_window(5, CalendarPeriod::Month, zone.leak()).unwrap();
+            for minute in 0..10 {
+                let (is_admitted, _) =
+                    decide(store, "zones", &once, first + hour * HOUR + minute * HOUR / 10).await;
+                admitted[usize::from(hour >= 0)] += u32::from(is_admitted);
+            }
+        }
+        assert_eq!(admitted, [5; 2], "{}", store.name);
+    }
+}
+
+/// One of the windows is as of now, and the other as of the end of a pause, a day later.
+#[tokio::test]
+async fn paused_and_other_calendars_are_decided_together() {
+    const HOUR: i64 = 3_600_000_000;
+    let [utc, tokyo] =
+        ["UTC", "Asia/Tokyo"].map(|zone| calendar_window(5, CalendarPeriod::Day, zone).unwrap());
+    // 5 October 2024, when clocks go forward in New Zealand, and 6 April 2025.
+    for midnight in [1_728_086_400_000_000, 1_743_897_600_000_000] {
+        for store in &TestStore::all().await {
+            for hour in 0..24 {
+                let (a, b) = (format!("a{hour}"), format!("b{hour}"));
+                for other in [utc, calendar_window(5, CalendarPeriod::Day, "Pacific/Auckland").unwrap()] {
+                    store.set_time(midnight + hour * HOUR - START as i64).await;
+                    store.pause(&b, &tokyo, 24 * HOUR as u64).await;
+                    let charges = [store.charge(&a, &other, 1), store.charge(&b, &tokyo, 1)];
+                    let outcome = store.decide(&charges).await;
+                    assert_eq!(
+                        outcome.verdicts.iter().map(|it| it.admitted).collect::<Vec<_>>(),
+                        [true, false],
+                        "{}",
+                        store.name
+                    );
+                    store.reset(&a).await;
+                    store.reset(&b).await;
+                }
+            }
+        }
+    }
+}
+
 /// Decides a call at a time since the epoch. Returns whether it is admitted, and when the window ends.
 async fn decide(store: &TestStore, name: &str, pair: &Pair, time: i64) -> (bool, i64) {
     store.set_time(time - START as i64).await;
@@ -112,6 +165,12 @@ async fn in_computed_zone(id: u32, limit: u32, zone: &str) -> Result<(), Error> 
 
 #[count_limit(limit = 2, period = "month", zone = "Europe/Berlim", key = id, name = "calendar.unknown")]
 async fn in_unknown_zone(id: u32) -> Result<(), Error> {
+    let _ = id;
+    Ok(())
+}
+
+#[count_limit(limit = limit, period = "month", zone = "Europe/Berlim", key = id, name = "calendar.unknown.computed")]
+async fn in_unknown_zone_with_computed_limit(id: u32, limit: u32) -> Result<(), Error> {
     let _ = id;
     Ok(())
 }
@@ -153,6 +212,7 @@ async fn unknown_zones_are_errors() {
     for _ in 0..2 {
         for call in [
             registry.scope(in_unknown_zone(1)).await,
+            registry.scope(in_unknown_zone_with_computed_limit(1, 2)).await,
             registry.scope(in_computed_zone(1, 2, "europe/berlim")).await,
         ] {
             let Err(Error::Invalid(invalid)) = call else { panic!("{call:?}") };
@@ -161,11 +221,13 @@ async fn unknown_zones_are_errors() {
     }
     let problems = ratelimits::check_policies().unwrap_err();
     let own: Vec<_> = problems.problems().filter(|problem| problem.contains("calendar.")).collect();
-    assert_eq!(own.len(), 1, "{own:?}");
+    assert_eq!(own.len(), 2, "{own:?}");
     assert!(
         own[0].starts_with("`calendar.unknown` (tests/it/calendar.rs:") && own[0].ends_with(UNKNOWN),
         "{own:?}"
     );
+    let peek = registry.policy("calendar.unknown").unwrap().peek(1).await;
+    assert!(matches!(&peek, Err(Error::Invalid(invalid)) if invalid.to_string() == UNKNOWN), "{peek:?}");
 
     let calendar = FixedWindow::calendar(1, CalendarPeriod::Day);
     assert_eq!(calendar.zone("Europe/Berlim").unwrap_err().to_string(), UNKNOWN);

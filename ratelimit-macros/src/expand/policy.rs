@@ -214,8 +214,9 @@ fn build(limit: &Limit, value: impl Fn(&Number) -> TokenStream) -> TokenStream {
         Policy::CalendarWindow { limit, period, zone } => {
             let (limit, zone) = (value(limit), zone.as_ref().map(&value));
             let zone = zone.unwrap_or_else(|| quote!(__ratelimits::Zone::UTC));
-            let new = Ident::new("calendar_window", hygienic(period.span()));
-            quote!(__ratelimits::Policy::FixedWindow(__ratelimits::const_args::#new(#limit, #period, #zone)))
+            // Without the feature, the error is about the period.
+            let window = quote_spanned!(hygienic(period.span())=> __ratelimits::const_args::calendar_window(#limit, #period, #zone));
+            quote!(__ratelimits::Policy::FixedWindow(#window))
         }
         Policy::LeakyBucket { capacity, leak, queue } => {
             let new = if leak.unit == Unit::Rate { quote!(new) } else { quote!(draining) };

@@ -1,5 +1,6 @@
 //! Calendar window: a limit from a window's start to its end, which a calendar knows. A window lasts until the end that it was opened
-//! with, so that another version of the zone's data opens none twice. Twin of lua/calendar_window.lua: change both or neither.
+//! with. That is remembered for a while, so that the next one does not end soon after it: with another zone, or another version of the
+//! zone's data, the end of the same month may come again. Twin of lua/calendar_window.lua: change both or neither.
 
 use std::fmt;
 
@@ -34,16 +35,22 @@ impl CalendarWindowSpec {
         if used <= pays {
             return None;
         }
-        let [start, end] = self.calendar.window(now);
+        let [start, end] = self.calendar.window(self.settled(ends, now));
         let average = self.calendar.average();
         // As many as lie between them, because their lengths differ by little.
         let over = (start.saturating_sub(ends) + average / 2) / average;
         let used = (used - pays).saturating_sub(over.saturating_mul(pays));
-        (used > 0).then_some(CalendarWindowState { opened: start.max(ends), used, ends: end, pays })
+        (used > 0).then_some(CalendarWindowState { opened: start.max(ends).min(now), used, ends: end, pays })
+    }
+
+    /// Returns a time that is in the window after one that has ended, or is now if that is some time ago.
+    fn settled(&self, ended: u64, now: u64) -> u64 {
+        now.max(ended.saturating_add(self.calendar.blur()))
     }
 
     pub(super) fn check(&self, state: Option<&State>, now: u64, _cost: u64) -> Snapshot {
-        match stored(state).and_then(|window| self.current(window, now)) {
+        let last = stored(state);
+        match last.and_then(|window| self.current(window, now)) {
             Some(CalendarWindowState { opened, used, ends, pays }) if opened <= now => {
                 [opened, used, ends, pays, 0]
             }
@@ -51,7 +58,10 @@ impl CalendarWindowSpec {
             Some(CalendarWindowState { used, pays, .. }) => {
                 [now, used, self.calendar.window(now)[1], pays, 0]
             }
-            None => [now, 0, self.calendar.window(now)[1], 0, 0],
+            None => {
+                let time = last.map_or(now, |window| self.settled(window.ends, now));
+                [now, 0, self.calendar.window(time)[1], 0, 0]
+            }
         }
     }
 
@@ -145,7 +155,7 @@ impl CalendarWindowSpec {
     pub(super) fn ends(&self, state: &State) -> u64 {
         stored(Some(state)).map_or(0, |CalendarWindowState { used, ends, pays, .. }| {
             match used.saturating_sub(pays).div_ceil(pays.max(1)) {
-                0 => ends,
+                0 => ends.saturating_add(self.calendar.blur()),
                 windows => ends + windows * self.calendar.average() + SLACK,
             }
         })

@@ -56,6 +56,12 @@ static PROBLEMS: LazyLock<RwLock<HashMap<String, &'static str>>> = LazyLock::new
 
 const UNKNOWN: &str = "is not the name of a time zone; write one like \"Europe/Berlin\" or \"UTC\"";
 
+/// Longer than the names of all zones.
+const LONGEST_NAME: usize = 64;
+
+/// Later than all other times.
+const FAR: i64 = i64::MAX / 4;
+
 const SECOND: i64 = 1_000_000;
 const DAY: u64 = 86_400 * 1_000_000;
 
@@ -140,6 +146,10 @@ impl Calendar {
         Calendar { period, ..self }
     }
 
+    pub(crate) fn in_zone(self, zone: Zone) -> Self {
+        Calendar { zone, ..self }
+    }
+
     /// Checks that there is the zone.
     pub(crate) fn check_zone(self) -> Result<(), InvalidPolicy> {
         self.zone.check()
@@ -164,43 +174,42 @@ impl Calendar {
     /// Returns the start and end of the window that a time of this process's clock belongs to, by the same clock.
     pub(crate) fn window(self, now: u64) -> [u64; 2] {
         let ahead = ahead();
-        let [start, end] = self.window_at(now.saturating_add_signed(ahead) as i64);
+        let [start, end] = self.window_at(to_signed(now.saturating_add_signed(ahead)));
         [start, end].map(|time| to_unsigned(time - ahead))
     }
 
-    /// Returns three times in a row at which windows begin, of which this one is as far from the first as from the last: whoever has
-    /// another time finds it between them, unless that differs by half a window.
+    /// Returns four times in a row at which windows begin, of which the second and third are around this one: whoever has another time
+    /// finds it between them, unless that differs by a window.
     #[cfg(feature = "redis")]
-    pub(crate) fn around(self, time: u64) -> [u64; 3] {
-        let time = time as i64;
-        let [start, end] = self.window_at(time);
-        let starts = match time < start + (end - start) / 2 {
-            true => [self.window_at(start - 1)[0], start, end],
-            false => [start, end, self.window_at(end)[1]],
-        };
-        starts.map(to_unsigned)
+    pub(crate) fn around(self, time: u64) -> [u64; 4] {
+        let [start, end] = self.window_at(to_signed(time));
+        [self.window_at(start - 1)[0], start, end, self.window_at(end)[1]].map(to_unsigned)
+    }
+
+    /// Returns for how long after the end of a window a boundary is the one at which it has ended: that of another time zone, or of other
+    /// data of the zone. For days, it is half of one.
+    pub(crate) const fn blur(self) -> u64 {
+        match self.period {
+            CalendarPeriod::Day => DAY / 2,
+            // Clocks of zones differ by 26 hours at most.
+            _ => DAY + DAY / 8,
+        }
     }
 
     /// Returns when so many windows more are over, after one that ends then.
     pub(crate) fn after(self, end: u64, windows: u64) -> u64 {
-        // By another clock, or other data of the zone, the end may be a bit off.
-        let [start, mut next] = self.window_at(end as i64 + self.period.average() as i64 / 2);
-        if windows == 0 {
-            return end;
-        }
         // No debt takes more to pay.
         const MOST: u64 = 100;
-        for _ in 1..windows.min(MOST) {
-            next = self.window_at(next)[1];
-        }
-        end + to_unsigned(next - start)
-            + windows.saturating_sub(MOST).saturating_mul(self.average()).min(1 << 60)
+        let more = windows.saturating_sub(MOST).saturating_mul(self.average()).min(1 << 60);
+        (0..windows.min(MOST))
+            .fold(end, |end, _| to_unsigned(self.window_at(to_signed(end + self.blur()))[1]))
+            + more
     }
 
     /// Returns the first instants of the window that a time belongs to and of the next one, in microseconds since the Unix epoch.
     fn window_at(self, time: i64) -> [i64; 2] {
         let zone = self.zone.get();
-        let Ok(instant) = Timestamp::from_microsecond(time) else { return [time, i64::MAX / 4] };
+        let Ok(instant) = Timestamp::from_microsecond(time) else { return [time, FAR] };
         let first_instant =
             |number| match self.period.first_day(number).map(|day| zone.to_timestamp(day.at(0, 0, 0, 0))) {
                 Some(Ok(instant)) => instant.as_second() * SECOND,
@@ -242,6 +251,10 @@ impl Zone {
         if let Some(name) = known(name) {
             return Ok(Zone(name));
         }
+        // These are no zones of their own.
+        if ["localtime", "posixrules", "factory"].contains(&name.to_ascii_lowercase().as_str()) {
+            return Err(InvalidPolicy::new("zone", UNKNOWN));
+        }
         let zone = tz::db().get(name).map_err(|_| InvalidPolicy::new("zone", problem(name)))?;
         let name = zone.iana_name().ok_or(InvalidPolicy::new("zone", UNKNOWN))?;
         if let Some(name) = known(name) {
@@ -268,13 +281,16 @@ impl Zone {
     fn get(self) -> &'static TimeZone {
         static UTC: TimeZone = TimeZone::UTC;
         let known = |name: &str| ZONES.read().unwrap_or_else(PoisonError::into_inner).get(name).copied();
-        // Of a name in another case, the zone is known by its own. One that is not checked decides no call.
+        // Of a name in another case, the zone is known by its own. Policies with one that does not exist decide no call.
         known(self.0).or_else(|| known(Zone::named(self.0).ok()?.0)).unwrap_or(&UTC)
     }
 }
 
 /// Returns what is wrong with the name of a zone.
 fn problem(name: &str) -> &'static str {
+    if name.len() > LONGEST_NAME {
+        return UNKNOWN;
+    }
     let names: Vec<_> = tz::db().available().map(|name| name.to_string()).collect();
     let Some(closest) = closest(name, names.iter().map(String::as_str)) else { return UNKNOWN };
     let mut problems = PROBLEMS.write().unwrap_or_else(PoisonError::into_inner);
@@ -291,6 +307,11 @@ fn days_since_epoch(day: Date) -> i64 {
 fn day(number: i64) -> Option<Date> {
     let days = jiff::Span::new().try_days(number).ok()?;
     Date::constant(1970, 1, 1).checked_add(days).ok()
+}
+
+/// Returns a time that is no later than any of a store.
+fn to_signed(time: u64) -> i64 {
+    time.min(1 << 53) as i64
 }
 
 /// Returns a time without those before the epoch.

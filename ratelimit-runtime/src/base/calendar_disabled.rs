@@ -45,6 +45,10 @@ impl Calendar {
         match self.0 {}
     }
 
+    pub(crate) fn in_zone(self, _zone: Zone) -> Self {
+        match self.0 {}
+    }
+
     pub(crate) fn check_zone(self) -> Result<(), InvalidPolicy> {
         match self.0 {}
     }
@@ -59,7 +63,11 @@ impl Calendar {
     }
 
     #[cfg(feature = "redis")]
-    pub(crate) fn around(self, _time: u64) -> [u64; 3] {
+    pub(crate) fn around(self, _time: u64) -> [u64; 4] {
+        match self.0 {}
+    }
+
+    pub(crate) const fn blur(self) -> u64 {
         match self.0 {}
     }
 

@@ -8,7 +8,7 @@ use super::attribute_kind::not_a_number;
 use super::leaky_bucket::Leak;
 use super::numbers::{count_of, rate_of};
 use super::{ConcurrencyLimit, FixedWindow, LeakyBucket, Policy, SlidingWindow, TokenBucket};
-use crate::base::calendar::CalendarPeriod;
+use crate::base::calendar::{CalendarPeriod, Zone};
 use crate::base::invalid_policy::InvalidPolicy;
 use crate::base::rate::Rate;
 use crate::base::units;
@@ -90,14 +90,24 @@ impl Policy {
     #[doc(hidden)]
     pub fn with_argument(self, argument: &str, value: ArgumentValue<'_>) -> Result<Self, InvalidPolicy> {
         let attribute = self.algorithm().attribute();
-        #[cfg(feature = "calendar")]
-        if let (Policy::FixedWindow(window), "zone", ArgumentValue::Text(zone)) = (self, argument, value) {
-            return Ok(window.zone(zone)?.into());
-        }
         if !attribute.numbers().contains(&argument) {
             return Err(not_a_number(attribute, argument));
         }
         self.with_number(Number::new(argument, value)?)
+    }
+
+    /// Sets the time zone of a calendar, once all numbers are set.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is no such zone, or no calendar.
+    #[doc(hidden)]
+    pub fn with_zone(self, zone: ArgumentValue<'_>) -> Result<Self, InvalidPolicy> {
+        let ArgumentValue::Text(name) = zone else { return Err(InvalidPolicy::new("zone", NOT_A_ZONE)) };
+        match self {
+            Policy::FixedWindow(window) => Ok(window.in_zone(Zone::named(name)?)?.into()),
+            _ => Err(not_a_number(self.algorithm().attribute(), "zone")),
+        }
     }
 
     /// Replaces a number of the policy, as [`with_argument`](Self::with_argument) does.
@@ -207,6 +217,7 @@ impl Number {
     }
 }
 
+const NOT_A_ZONE: &str = "is the name of a time zone; write \"Europe/Berlin\"";
 const NO_CALENDAR: &str = "is a calendar window, which only `count_limit` has; write a duration, like \"1d\"";
 const NO_REFILL_PERIOD: &str = "needs a period with `refill = interval`; write \"100/min\"";
 const NO_WARMUP: &str = "cannot be added by changing numbers, because the bucket does not warm up";

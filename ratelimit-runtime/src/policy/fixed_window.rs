@@ -143,10 +143,9 @@ impl FixedWindow {
     }
 
     /// Returns the same windows in another zone.
-    #[cfg(feature = "calendar")]
-    pub(crate) const fn in_zone(mut self, zone: Zone) -> Result<Self, InvalidPolicy> {
+    pub(super) fn in_zone(mut self, zone: Zone) -> Result<Self, InvalidPolicy> {
         match &mut self.windows {
-            Windows::Calendar(calendar) => calendar.zone = zone,
+            Windows::Calendar(calendar) => *calendar = calendar.in_zone(zone),
             Windows::Opened(_) | Windows::Aligned(_) => return Err(InvalidPolicy::new("zone", NO_CALENDAR)),
         }
         Ok(self)
@@ -163,5 +162,4 @@ impl FixedWindow {
 
 const ALIGNED_CALENDAR: &str = "has no effect on the windows of a calendar; leave it out";
 
-#[cfg(feature = "calendar")]
 const NO_CALENDAR: &str = "belongs to the windows of a calendar; write period = \"month\", for example";

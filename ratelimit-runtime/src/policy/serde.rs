@@ -127,7 +127,11 @@ impl Value {
             Value::Float(float) => ArgumentValue::Float(*float),
             Value::Text(text) => ArgumentValue::Text(text),
         };
-        policy.with_argument(argument, value).map_err(|invalid| invalid.to_string())
+        let changed = match argument {
+            "zone" => policy.with_zone(value),
+            _ => policy.with_argument(argument, value),
+        };
+        changed.map_err(|invalid| invalid.to_string())
     }
 }
 

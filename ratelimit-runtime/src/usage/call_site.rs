@@ -135,7 +135,7 @@ impl CallSite {
             .register(claim, name)
             .map(|clash| Clash { problem: format!("clashes: {clash}"), is_logged: AtomicBool::new(false) });
         let literal = self.attribute.literal();
-        let zone = literal.map_or(Ok(()), |policy| policy.check_zone());
+        let zone = (self.attribute.policy)().check_zone();
         // Without numbers, calls that cannot be decided find no short cut past the error.
         let literal = literal.filter(|_| clash.is_none() && zone.is_ok());
         let definition = self.definition(name, &function, literal);

@@ -53,7 +53,7 @@ fn problems_of_attributes() -> Vec<String> {
     let (mut claims, mut problems) = (Claims::default(), Vec::new());
     for site in CallSite::all() {
         let (function, name) = site.names_without_call();
-        if let Some(Err(invalid)) = site.attribute.literal().map(|policy| policy.check_zone()) {
+        if let Err(invalid) = (site.attribute.policy)().check_zone() {
             problems.push(format!("`{name}` ({}): {invalid}", site.attribute));
         }
         let function = site.attribute.options.tag.of(&function).map(Into::into);

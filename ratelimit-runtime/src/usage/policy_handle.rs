@@ -223,7 +223,9 @@ impl PolicyHandle {
 
     /// Returns a limiter with the keys of the policy. Numbers that are computed have any value.
     fn with_known_numbers(&self) -> Result<Limiter, Error> {
-        Ok(self.with_spec((self.info.site.policy)(), self.known_spec()?))
+        let policy = (self.info.site.policy)();
+        policy.check_zone()?;
+        Ok(self.with_spec(policy, self.known_spec()?))
     }
 
     fn literal(&self) -> Result<&Limiter, Error> {
@@ -234,7 +236,9 @@ impl PolicyHandle {
             "policy",
             "has numbers that are computed for each call; use `usage`, or pass the numbers to `limiter_with`",
         );
-        let limiter = self.with_numbers(self.info.policy.ok_or(computed)?)?;
+        let policy = self.info.policy.ok_or(computed)?;
+        policy.check_zone()?;
+        let limiter = self.with_numbers(policy)?;
         Ok(self.literal.get_or_init(|| limiter))
     }
 

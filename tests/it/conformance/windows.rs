@@ -139,8 +139,8 @@ fn calendars() -> Vec<Case> {
             Step::UsePolicy(0),
             admits(2801 * S, 2, 0, 16 * 3600 * S - S),
             refuses(2802 * S, 1, 0, 16 * 3600 * S - 2 * S, 16 * 3600 * S - 2 * S),
-            // And then one in Berlin, for what is left of the day.
-            admits(2800 * S + 16 * 3600 * S, 3, 0, 8 * 3600 * S),
+            // And then one in Berlin, which is not over at once: midnight there ended the one in Tokyo.
+            admits(2800 * S + 16 * 3600 * S, 3, 0, 32 * 3600 * S),
         ]),
         case("the next days pay what one owes", berlin(CalendarPeriod::Day)).steps([
             admits(0, 1, 2, 2800 * S),

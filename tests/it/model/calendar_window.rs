@@ -107,9 +107,9 @@ impl Algorithm for CalendarWindow {
         let admitted = cost == 0 || window.used + cost <= self.limit;
         let after = if admitted { window.used + cost } else { window.used };
         let owed = (window.used - window.pays).max(0);
-        let until_paid = |permits: i128| match ceil(permits.max(0), window.pays.max(1)) {
-            0 => window.end - now,
-            windows => self.starts(window.end, windows as usize)[windows as usize] - now,
+        let until_paid = |permits: i128| {
+            let windows = ceil(permits.max(0), window.pays.max(1));
+            (0..windows).fold(window.end, |end, _| self.next(end)) - now
         };
         let lacks = if owed > 0 { owed + cost - self.limit } else { 0 };
         Verdict {
@@ -140,7 +140,16 @@ impl Algorithm for CalendarWindow {
         let window = self.last(history).and_then(|window| self.paid(window, now));
         let window = window.filter(|it| receipt.is_none_or(|receipt| receipt == Receipt::Window(it.opened)));
         let amount = window.map_or(0, |window| cost.min(window.used));
-        if amount > 0 { vec![Event::Credited { at: now, amount, stamp: None }] } else { Vec::new() }
+        if amount == 0 {
+            return Vec::new();
+        }
+        let CalendarWindow { limit, period, zone } = *self;
+        // A window that pays for one before it is a window of this zone from now on.
+        let pays = self.last(history).is_some_and(|last| last.end <= now);
+        let policy = Policy::Calendar { limit, period, zone };
+        let paying = pays.then_some(Event::Repaired { at: now, policy });
+        let credited = Event::Credited { at: now, amount, stamp: None };
+        paying.into_iter().chain([credited]).collect()
     }
 
     fn is_in_the_future(&self, history: &[Event], now: i128) -> bool {
@@ -150,7 +159,7 @@ impl Algorithm for CalendarWindow {
     fn end(&self, history: &[Event]) -> Option<i128> {
         self.last(history).map(|Window { used, end, pays, .. }| {
             match ceil((used - pays).max(0), pays.max(1)) {
-                0 => end,
+                0 => end + self.blur(),
                 windows => end + windows * self.average() + SLACK,
             }
         })
@@ -166,6 +175,15 @@ impl CalendarWindow {
         starts(self.zone, self.period, at, after)
     }
 
+    /// Returns the end of the window after one that ends then: what begins soon after that is the same boundary, of another zone.
+    fn next(&self, end: i128) -> i128 {
+        self.starts(end + self.blur(), 1)[1]
+    }
+
+    fn blur(&self) -> i128 {
+        if self.period == CalendarPeriod::Day { DAY / 2 } else { DAY * 9 / 8 }
+    }
+
     fn average(&self) -> i128 {
         let days_of_400_years = 146_097 * DAY;
         match self.period {
@@ -178,12 +196,15 @@ impl CalendarWindow {
 
     /// Returns the window that is open at `now`: the last one, one that pays what it has left, the last one moved to now if it lies in
     /// the future, or a new one.
-    fn current(&self, window: Option<Window>, now: i128) -> Window {
-        match window.and_then(|window| self.paid(window, now)) {
+    fn current(&self, last: Option<Window>, now: i128) -> Window {
+        let last = last.filter(|last| last.used > 0);
+        match last.and_then(|window| self.paid(window, now)) {
             Some(window) if window.opened <= now => window,
             window => {
                 let (used, pays) = window.map_or((0, 0), |window| (window.used, window.pays));
-                Window { opened: now, used, end: self.starts(now, 1)[1], pays }
+                let end = last.filter(|last| last.end <= now && now < last.end + self.blur());
+                let end = end.map_or_else(|| self.starts(now, 1)[1], |last| self.next(last.end));
+                Window { opened: now, used, end, pays }
             }
         }
     }
@@ -191,9 +212,10 @@ impl CalendarWindow {
     /// Lets each window that is over pay its part, and returns the one of now if it has to pay the rest.
     fn paid(&self, mut window: Window, now: i128) -> Option<Window> {
         while window.used > 0 && now >= window.end {
-            let next = self.starts(window.end, 1)[1];
-            window =
-                Window { opened: window.end, used: window.used - window.pays, end: next, pays: window.pays };
+            let end = self.next(window.end);
+            // Windows begin where the calendar has them.
+            let opened = self.starts(end - 1, 0)[0].max(window.end).min(now);
+            window = Window { opened, used: window.used - window.pays, end, pays: window.pays };
         }
         (window.used > 0).then_some(window)
     }

@@ -164,9 +164,12 @@ fn calendar(random: &mut Random, limit: u64) -> (Vec<Pair>, u64) {
         (CalendarPeriod::Year, 90 * DAY),
     ]);
     let limits = [limit, limit + random.between(1, 4), random.between(1, limit)];
-    // Another zone changes nothing of a window that is open.
-    let zone = random.pick(&ZONES);
-    let pairs = limits.map(|limit| policies::calendar_window(limit, period, zone));
+    let own = random.pick(&ZONES);
+    let has_one_zone = random.percent(50);
+    let pairs = limits.map(|limit| {
+        let zone = if has_one_zone { own } else { random.pick(&ZONES) };
+        policies::calendar_window(limit, period, zone)
+    });
     (pairs.into_iter().flatten().collect(), time)
 }
 

@@ -155,6 +155,11 @@ fn other_arguments_are_errors() {
         error(FixedWindow::new(5, MINUTE), "limits", Integer(5)),
         "`count_limit` has no such argument; did you mean `limit`? Its numbers are `limit` and `period`"
     );
+    // What a time zone changes is no number either.
+    assert_eq!(
+        error(FixedWindow::new(5, MINUTE), "zone", Text("UTC")),
+        "`zone` is no number; only the numbers of `count_limit` can change: `limit` and `period`"
+    );
     assert_eq!(
         error(LeakyBucket::new(5, rate("5/s")), "", Integer(5)),
         "`funnel_limit` has no such argument; its numbers are `capacity`, `leak_rate` and `drain`"

@@ -16,6 +16,7 @@ use super::holds::{HOLD_TTL, Holds};
 use super::node::NodeRequest;
 use super::scripts::{self, Form, Invocation, Scripts};
 use super::server_time::ServerTime;
+use crate::algorithm::AlgorithmSpec;
 use crate::store::charge::{Charge, Outcome};
 use crate::store::correction::{Corrected, Correction};
 use crate::store::error::StoreError;
@@ -117,6 +118,9 @@ impl Client {
         decisions: &[&[Charge]],
         deadline: Instant,
     ) -> Vec<Result<Box<Outcome>, StoreError>> {
+        if !has_calendars(form, decisions) {
+            return self.decide_at(form, decisions, deadline, 0).await;
+        }
         let mut outcomes = self.decide_at(form, decisions, deadline, self.time.now()).await;
         // No decision comes after one that asks for another time.
         for _ in 0..MOST_TIMES {
@@ -125,7 +129,7 @@ impl Client {
             outcomes.truncate(last);
             outcomes.extend(self.decide_at(form, &decisions[last..=last], deadline, time).await);
         }
-        self.time.learn(decisions, &outcomes);
+        self.time.learn(&outcomes);
         outcomes
     }
 
@@ -170,13 +174,16 @@ impl Client {
         &self,
         corrections: &[&Correction],
     ) -> Result<Vec<Result<Corrected, StoreError>>, CallError> {
-        let mut corrected = self.correct_at(corrections, self.time.now()).await?;
+        let deadline = self.deadline();
+        let mut corrected = self.correct_at(corrections, deadline, self.time.now()).await?;
         for (correction, result) in corrections.iter().zip(&mut corrected) {
             for _ in 0..MOST_TIMES {
                 let Some(time) = scripts::time_asked_for(result) else { break };
-                if let Some(again) = self.correct_at(&[correction], time).await?.pop() {
-                    *result = again;
-                }
+                // An error concerns this one alone: the others are made.
+                let again = self.correct_at(&[correction], deadline, time).await;
+                *result = again
+                    .map_err(StoreError::from)
+                    .and_then(|mut again| again.pop().unwrap_or(Ok(Corrected::Whole)));
             }
         }
         Ok(corrected)
@@ -186,10 +193,11 @@ impl Client {
     async fn correct_at(
         &self,
         corrections: &[&Correction],
+        deadline: Instant,
         time: u64,
     ) -> Result<Vec<Result<Corrected, StoreError>>, CallError> {
         let invocation = self.scripts.correct(corrections, time).map_err(CallError::NotSent)?;
-        let (deadline, is_batch) = (self.deadline(), corrections.len() > 1);
+        let is_batch = corrections.len() > 1;
         let reply = if self.knows_correct.load(Ordering::Relaxed) {
             self.invoke(&invocation, deadline, is_batch).await?
         } else {
@@ -266,4 +274,12 @@ impl Client {
     pub(super) fn is_cluster(&self) -> bool {
         matches!(*self.deployment, Deployment::Cluster(_))
     }
+}
+
+/// Whether some decisions are about the windows of calendars.
+fn has_calendars(form: Form, decisions: &[&[Charge]]) -> bool {
+    let is_calendar = |charge: &Charge| matches!(charge.spec, AlgorithmSpec::CalendarWindow(_));
+    cfg!(feature = "calendar")
+        && !matches!(form, Form::Buckets(_))
+        && decisions.iter().copied().flatten().any(is_calendar)
 }

@@ -4,10 +4,8 @@
 use std::sync::atomic::{AtomicI64, Ordering};
 
 #[cfg(feature = "calendar")]
-use crate::algorithm::AlgorithmSpec;
-#[cfg(feature = "calendar")]
 use crate::base::clock::system;
-use crate::store::charge::{Charge, Outcome};
+use crate::store::charge::Outcome;
 use crate::store::error::StoreError;
 
 /// By how many microseconds the server's clock is ahead of that of this system, as far as is known.
@@ -23,15 +21,9 @@ impl ServerTime {
         system().saturating_add_signed(self.ahead.load(Ordering::Relaxed))
     }
 
-    /// Learns from decisions about calendars.
-    pub(super) fn learn(&self, decisions: &[&[Charge]], outcomes: &[Result<Box<Outcome>, StoreError>]) {
-        let of_calendars = |charges: &[Charge]| {
-            charges.iter().any(|charge| matches!(charge.spec, AlgorithmSpec::CalendarWindow(_)))
-        };
-        let mut pairs = decisions.iter().zip(outcomes);
-        if let Some((_, Ok(outcome))) =
-            pairs.find(|(charges, outcome)| outcome.is_ok() && of_calendars(charges))
-        {
+    /// Learns from decisions.
+    pub(super) fn learn(&self, outcomes: &[Result<Box<Outcome>, StoreError>]) {
+        if let Some(outcome) = outcomes.iter().find_map(|outcome| outcome.as_ref().ok()) {
             self.ahead.store(outcome.now as i64 - system() as i64, Ordering::Relaxed);
         }
     }
@@ -43,5 +35,5 @@ impl ServerTime {
         0
     }
 
-    pub(super) fn learn(&self, _decisions: &[&[Charge]], _outcomes: &[Result<Box<Outcome>, StoreError>]) {}
+    pub(super) fn learn(&self, _outcomes: &[Result<Box<Outcome>, StoreError>]) {}
 }

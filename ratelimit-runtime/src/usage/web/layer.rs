@@ -162,7 +162,7 @@ impl RateLimitLayer {
     /// Tells refused clients to come back later than they could, each at another time: by up to this fraction of the delay, at random,
     /// and never earlier. Without it, all that are refused in one window are told its end, and come back together.
     ///
-    /// Use it where many clients share a key, or have windows that end together, as those of `aligned` do. A client with a bucket of
+    /// Use it where many clients share a key, or have windows that end together, as those of `aligned` and of calendars do. A client with a bucket of
     /// its own comes back alone, and only waits longer.
     ///
     /// It concerns all that the response to a refused request tells, whether the layer has refused it or a function below: `Retry-After`,

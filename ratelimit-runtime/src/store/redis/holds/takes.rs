@@ -9,6 +9,7 @@ use crate::key::Key;
 use crate::store::account::{Reply, Sent};
 use crate::store::charge::{Charge, Outcome};
 use crate::store::error::StoreError;
+use crate::store::redis::scripts::time_asked_for;
 
 /// The permits that decisions ask for, in the order of their charges. Once this is dropped, it is not known whether they got them.
 pub(in crate::store::redis) struct Takes<'a> {
@@ -61,8 +62,10 @@ impl Takes<'_> {
         outcomes: &mut [Result<Box<Outcome>, StoreError>],
     ) {
         for asked in &mut self.asked {
-            let Some(outcome) = outcomes.get_mut(asked.decision) else {
-                // What a script leaves undecided is not charged.
+            let outcome =
+                outcomes.get_mut(asked.decision).filter(|outcome| time_asked_for(outcome).is_none());
+            let Some(outcome) = outcome else {
+                // What a script leaves undecided is not charged, nor what it is to be asked for again.
                 asked.reply(self.holds, Reply::Undone);
                 continue;
             };

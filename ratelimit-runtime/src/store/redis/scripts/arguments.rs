@@ -13,6 +13,7 @@ use crate::algorithm::settled_gcra::SettledGcraSpec;
 use crate::algorithm::sliding_window::MOST_COUNTED;
 use crate::algorithm::warming_up::MAX_COST;
 use crate::algorithm::{AlgorithmSpec, ChargeId};
+use crate::base::calendar::Calendar;
 use crate::store::account::{Message, Sent};
 use crate::store::charge::Charge;
 use crate::store::correction::{Correction, CorrectionKind};
@@ -156,8 +157,8 @@ fn check(charge: &Charge, take: Option<Sent>, time: u64) -> [f64; 5] {
             numbers([cost.min(spec.limit + 1), spec.limit, spec.period, u64::from(spec.aligned), 0])
         }
         AlgorithmSpec::CalendarWindow(spec) => {
-            let [first, second, third] = spec.calendar.around(time);
-            numbers([cost.min(spec.limit + 1), spec.limit, first, second, third])
+            let [first, second, lengths] = starts(spec.calendar, time);
+            [cost.min(spec.limit + 1) as f64, spec.limit as f64, first, second, lengths]
         }
         AlgorithmSpec::SlidingWindow(spec) => {
             numbers([cost.min(spec.limit + 1), spec.limit, spec.period, spec.precision, 0])
@@ -195,6 +196,14 @@ fn who_takes(take: Option<Sent>) -> [f64; 3] {
     let released = take.released as f64;
     let released = if take.has_share { -1.0 - released } else { released };
     [released, speaker.process as f64, speaker.epoch as f64]
+}
+
+/// Returns when the windows around a time begin: the first two of four times in a row, and how many seconds the third and fourth are
+/// later than the one before them, in one number.
+fn starts(calendar: Calendar, time: u64) -> [f64; 3] {
+    let [first, second, third, fourth] = calendar.around(time);
+    let seconds = |from: u64, to: u64| (to - from) / 1_000_000;
+    [first as f64, second as f64, (seconds(second, third) << 26 | seconds(third, fourth)) as f64]
 }
 
 /// Returns how far the arrival time may be ahead of a call's slot, -1 if the call can never be admitted. A cost of 0 reads what one
@@ -297,8 +306,8 @@ fn correct(
         }
         AlgorithmSpec::CalendarWindow(spec) => {
             let (cost, at) = (of(cost.min(MOST_WORTH)), at(spec.most_used()));
-            let starts = spec.calendar.around(time).map(|start| start as f64);
-            [cost, at, starts[0], starts[1], starts[2], spec.limit as f64, 0.0]
+            let [first, second, lengths] = starts(spec.calendar, time);
+            [cost, at, first, second, lengths, spec.limit as f64, 0.0]
         }
         AlgorithmSpec::SlidingWindow(spec) => {
             let (cost, at) = (of(cost.min(MOST_WORTH)), at(MOST_COUNTED));

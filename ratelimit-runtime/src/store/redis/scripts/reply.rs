@@ -35,7 +35,9 @@ pub(in crate::store::redis) fn outcomes(
 
 /// Returns the time around which a script asks for the windows of calendars, in place of a decision.
 pub(in crate::store::redis) fn time_asked_for<T>(result: &Result<T, StoreError>) -> Option<u64> {
-    result.as_ref().err()?.to_string().rsplit_once("OUTSIDE ")?.1.parse().ok()
+    let text = result.as_ref().err()?.to_string();
+    let time = text.strip_prefix("Redis returned an error: OUTSIDE ")?.parse().ok()?;
+    (time <= MAX_NUMBER).then_some(time)
 }
 
 /// Returns the result of each correction of a reply.
