@@ -3,6 +3,7 @@
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
+use syn::LitStr;
 use syn::spanned::Spanned;
 
 use super::context::{hygienic, local};
@@ -71,7 +72,15 @@ impl<'a> Numbers<'a> {
             let check = self.is_literal.then_some(check);
             constant(permits, &quote!({ let #local = #value; #check; #local }))
         });
-        quote!(#(#named)* #policy #(#permits)*)
+        let period = self.calendar_period();
+        quote!(#(#named)* #period #policy #(#permits)*)
+    }
+
+    /// Defines the period of a calendar beside computed numbers, so that one without the feature does not compile.
+    fn calendar_period(&self) -> Option<TokenStream> {
+        let Policy::CalendarWindow { period, .. } = &self.limit.policy else { return None };
+        let (name, value) = (calendar_period_name(period), calendar_period(period));
+        (!self.is_literal).then(|| quote!(const #name: __ratelimits::CalendarPeriod = #value;))
     }
 
     /// Returns the value of a literal cost, which is an estimate if calls are settled.
@@ -214,8 +223,12 @@ fn build(limit: &Limit, value: impl Fn(&Number) -> TokenStream) -> TokenStream {
         Policy::CalendarWindow { limit, period, zone } => {
             let (limit, zone) = (value(limit), zone.as_ref().map(&value));
             let zone = zone.unwrap_or_else(|| quote!(__ratelimits::Zone::UTC));
-            // Without the feature, the error is about the period.
-            let window = quote_spanned!(hygienic(period.span())=> __ratelimits::const_args::calendar_window(#limit, #period, #zone));
+            let period = if is_computed {
+                calendar_period_name(period).into_token_stream()
+            } else {
+                calendar_period(period)
+            };
+            let window = quote!(__ratelimits::const_args::calendar_window(#limit, #period, #zone));
             quote!(__ratelimits::Policy::FixedWindow(#window))
         }
         Policy::LeakyBucket { capacity, leak, queue } => {
@@ -257,6 +270,14 @@ fn constant(number: &Number, value: &TokenStream) -> TokenStream {
         (Unit::Count | Unit::Cost | Unit::Burst, _) => quote!(::core::primitive::u64),
     };
     quote!(const #name: #ty = #value;)
+}
+
+fn calendar_period_name(period: &LitStr) -> Ident {
+    format_ident!("PERIOD", span = hygienic(period.span()))
+}
+
+fn calendar_period(period: &LitStr) -> TokenStream {
+    quote_spanned!(hygienic(period.span())=> __ratelimits::const_args::calendar_period(#period))
 }
 
 fn constant_name(number: &Number) -> Ident {

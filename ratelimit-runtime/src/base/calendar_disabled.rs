@@ -14,7 +14,7 @@ pub struct Calendar(Infallible);
 
 /// How long a window lasts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct CalendarPeriod(Infallible);
+pub struct CalendarPeriod(Infallible);
 
 /// A time zone, of which there is no calendar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -77,14 +77,20 @@ pub const fn duration(argument: &'static str, value: &str) -> Duration {
     }
 }
 
-/// Returns a policy whose windows are those of a calendar.
+/// Returns the period of a calendar.
 #[track_caller]
 #[must_use]
-pub const fn calendar_window(limit: u64, period: &str, zone: Zone) -> FixedWindow {
+pub const fn calendar_period(period: &str) -> CalendarPeriod {
     match CalendarPeriod::of_attribute(period) {
-        Ok(period) => FixedWindow::of_calendar(limit, Calendar::new(period, zone)),
+        Ok(period) => period,
         Err(problem) => fail(&["`period` ", problem]),
     }
+}
+
+/// Returns a policy whose windows are those of a calendar.
+#[must_use]
+pub const fn calendar_window(limit: u64, period: CalendarPeriod, zone: Zone) -> FixedWindow {
+    FixedWindow::of_calendar(limit, Calendar::new(period, zone))
 }
 
 /// Returns a time zone, whose name is checked before the first call is decided.

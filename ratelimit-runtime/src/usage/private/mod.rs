@@ -23,7 +23,7 @@ pub use used::{Used, charge_when, run, settle};
 
 pub use ::inventory;
 
-pub use crate::base::calendar::Zone;
+pub use crate::base::calendar::{CalendarPeriod, Zone};
 use crate::base::invalid_policy::InvalidPolicy;
 pub use crate::base::rate::Rate;
 pub use crate::decide::decision::Decision;
