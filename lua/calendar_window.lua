@@ -66,8 +66,8 @@ local function load(value, length)
   local loaded = {}
   loaded.opened, loaded.used, loaded.ends, loaded.pays = struct.unpack('<dddd', value)
   for _, number in pairs(loaded) do parse_whole(number) end
-  -- No window lasts longer. Beyond that the value is from another program, and must not block the key.
   loaded.length = length
+  -- No window lasts longer. Beyond that the value is from another program, and must not block the key.
   if not (loaded.ends - loaded.opened <= 2 * length + SLACK and ends(loaded) - loaded.ends <= 2 * LONGEST) then corrupt() end
   return loaded
 end
