@@ -180,10 +180,10 @@ impl Client {
             for _ in 0..MOST_TIMES {
                 let Some(time) = scripts::time_asked_for(result) else { break };
                 // An error concerns this one alone: the others are made.
-                let again = self.correct_at(&[correction], deadline, time).await;
-                *result = again
-                    .map_err(StoreError::from)
-                    .and_then(|mut again| again.pop().unwrap_or(Ok(Corrected::Whole)));
+                match self.correct_at(&[correction], deadline, time).await {
+                    Ok(mut again) => *result = again.pop().unwrap_or_else(|| Err(StoreError::not_sent())),
+                    Err(error) => *result = Err(error.into()),
+                }
             }
         }
         Ok(corrected)
