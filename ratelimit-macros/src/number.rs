@@ -194,20 +194,20 @@ fn is_forever(expr: &Expr, args: &Args) -> bool {
     word(expr).is_some_and(|word| word == "forever" && !args.binds(word))
 }
 
-/// Returns what to write instead of the period of a calendar without quotes, unless it is an argument of the function, or for another
+/// Returns what to write instead of the period of a calendar without quotes, or in the plural, unless it is an argument of the function, or for another
 /// attribute than `count_limit`, which reads its own before.
 fn calendar_word(name: &str, expr: &Expr, args: &Args) -> Option<String> {
     if name != "period" {
         return None;
     }
-    let unquoted = word(expr).filter(|word| !args.binds(word)).map(ToString::to_string);
-    let period = unquoted
-        .or_else(|| Some(literal(expr)?.value()))
-        .filter(|it| CALENDAR_PERIODS.contains(&it.as_str()))?;
+    // A constant may be named `DAY`.
+    let written = match word(expr) {
+        Some(word) => Some(word).filter(|word| !args.binds(word))?.to_string(),
+        None => literal(expr)?.value().to_lowercase().trim_end_matches('s').to_owned(),
+    };
+    let period = CALENDAR_PERIODS.into_iter().find(|period| *period == written)?;
     Some(match args.kind {
-        AttributeKind::Count => {
-            format!("the period of a calendar is a string; write `period = \"{period}\"`")
-        }
+        AttributeKind::Count => format!("the period of a calendar is written `period = \"{period}\"`"),
         _ => format!(
             "only `count_limit` has the windows of a calendar, such as `\"{period}\"`; write a duration, like `period = \"1d\"`"
         ),

@@ -45,3 +45,17 @@ fn zones_are_borrowed() {
         assert_admits_one!(of_a_literal() => 1);
     });
 }
+
+const DAY: &str = "1d";
+
+#[count_limit(1, period = DAY)]
+async fn of_a_constant() -> AppResult<u8> {
+    Ok(1)
+}
+
+#[test]
+fn constants_may_have_the_names_of_periods() {
+    isolated(async {
+        assert_admits_one!(of_a_constant() => 1);
+    });
+}

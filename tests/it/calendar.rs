@@ -175,6 +175,12 @@ async fn in_unknown_zone_with_computed_limit(id: u32, limit: u32) -> Result<(), 
     Ok(())
 }
 
+#[count_limit(limit = 2, period = period, key = id, name = "calendar.no-literal")]
+async fn of_computed_period(id: u32, period: &str) -> Result<(), Error> {
+    let _ = id;
+    Ok(())
+}
+
 const UNKNOWN: &str = "`zone` is not the name of a time zone; did you mean \"Europe/Berlin\"?";
 
 #[tokio::test]
@@ -219,6 +225,11 @@ async fn unknown_zones_are_errors() {
             assert_eq!(invalid.to_string(), UNKNOWN);
         }
     }
+    let computed = registry.scope(of_computed_period(1, "month")).await.unwrap_err().to_string();
+    assert!(
+        computed.contains("`period` is a calendar window, which cannot be computed for each call"),
+        "{computed}"
+    );
     let problems = ratelimits::check_policies().unwrap_err();
     let own: Vec<_> = problems.problems().filter(|problem| problem.contains("calendar.")).collect();
     assert_eq!(own.len(), 2, "{own:?}");

@@ -15,6 +15,11 @@ async fn without_quotes() -> Result<(), Error> {
     Ok(())
 }
 
+#[count_limit(5, "Months")]
+async fn plural() -> Result<(), Error> {
+    Ok(())
+}
+
 #[window_limit(5, "month")]
 async fn sliding() -> Result<(), Error> {
     Ok(())

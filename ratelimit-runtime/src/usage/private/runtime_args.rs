@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use ratelimit_syntax::CALENDAR_PERIODS;
+
 use super::Checked;
 use crate::base::calendar::Zone;
 use crate::base::invalid_policy::InvalidPolicy;
@@ -84,6 +86,8 @@ impl Burst {
         }
     }
 }
+
+const COMPUTED_CALENDAR: &str = "is a calendar window, which cannot be computed for each call; write period = \"month\" in the attribute, for example";
 
 /// Returns the count of permits that the argument is.
 pub fn count(argument: &'static str, value: impl Count) -> Checked<u64> {
@@ -273,6 +277,9 @@ durations! {
 }
 
 fn parse_duration(text: &str) -> Checked<Duration> {
+    if CALENDAR_PERIODS.contains(&text) {
+        return Err(InvalidPolicy::new("period", COMPUTED_CALENDAR));
+    }
     units::parse_duration(text).map_err(|problem| InvalidPolicy::new("period", problem))
 }
 
