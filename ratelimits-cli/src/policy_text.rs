@@ -77,9 +77,7 @@ pub(crate) fn with_computed(text: &str) -> Result<(Policy, Vec<String>), Invalid
 /// Returns the policy with the time zone of its calendar. Keys do not depend on one that is computed.
 fn in_zone(policy: Policy, arguments: &[Argument]) -> Result<Policy, InvalidText> {
     match arguments.iter().find(|argument| argument.name == "zone") {
-        Some(Argument { value: Value::Literal(zone), .. }) => {
-            Ok(policy.with_argument("zone", zone.as_argument())?)
-        }
+        Some(Argument { value: Value::Literal(zone), .. }) => Ok(policy.with_zone(zone.as_argument())?),
         _ => Ok(policy),
     }
 }
