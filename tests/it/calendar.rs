@@ -239,6 +239,8 @@ async fn unknown_zones_are_errors() {
     );
     let peek = registry.policy("calendar.unknown").unwrap().peek(1).await;
     assert!(matches!(&peek, Err(Error::Invalid(invalid)) if invalid.to_string() == UNKNOWN), "{peek:?}");
+    let usage = registry.policy("calendar.unknown").unwrap().usage(1).await.map(|usage| usage.used);
+    assert!(matches!(&usage, Err(Error::Invalid(invalid)) if invalid.to_string() == UNKNOWN), "{usage:?}");
 
     let calendar = FixedWindow::calendar(1, CalendarPeriod::Day);
     assert_eq!(calendar.zone("Europe/Berlim").unwrap_err().to_string(), UNKNOWN);

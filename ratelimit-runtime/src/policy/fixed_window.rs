@@ -12,8 +12,8 @@ use crate::base::invalid_policy::InvalidPolicy;
 /// Fixed window: admits at most `limit` permits per window.
 ///
 /// A key's first call opens a window of length `period`, and the first call after its end opens the next one. With
-/// [`aligned`](Self::aligned), windows start at multiples of the period instead. Those of [`calendar`](Self::calendar) are days, weeks,
-/// months or years of a time zone.
+/// [`aligned`](Self::aligned), windows start at multiples of the period instead. With the feature `calendar` they can
+/// be days, weeks, months or years of a time zone.
 ///
 /// Up to twice the limit can be admitted within a short time across the boundary of two windows. If that matters, use
 /// [`SlidingWindow`](crate::SlidingWindow).

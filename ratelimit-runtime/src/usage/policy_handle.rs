@@ -170,7 +170,7 @@ impl PolicyHandle {
                 InvalidPolicy::new("warmup", "has no number of permits that are in use; use `peek`").into()
             );
         }
-        let (used, decision) = self.with_spec((self.info.site.policy)(), spec).used(key).await?;
+        let (used, decision) = self.with_spec((self.info.site.policy)(), spec)?.used(key).await?;
         Ok(Usage { used, reset_after: decision.reset_after, paused: decision.paused() })
     }
 
@@ -223,9 +223,7 @@ impl PolicyHandle {
 
     /// Returns a limiter with the keys of the policy. Numbers that are computed have any value.
     fn with_known_numbers(&self) -> Result<Limiter, Error> {
-        let policy = (self.info.site.policy)();
-        policy.check_zone()?;
-        Ok(self.with_spec(policy, self.known_spec()?))
+        self.with_spec((self.info.site.policy)(), self.known_spec()?)
     }
 
     fn literal(&self) -> Result<&Limiter, Error> {
@@ -236,9 +234,7 @@ impl PolicyHandle {
             "policy",
             "has numbers that are computed for each call; use `usage`, or pass the numbers to `limiter_with`",
         );
-        let policy = self.info.policy.ok_or(computed)?;
-        policy.check_zone()?;
-        let limiter = self.with_numbers(policy)?;
+        let limiter = self.with_numbers(self.info.policy.ok_or(computed)?)?;
         Ok(self.literal.get_or_init(|| limiter))
     }
 
@@ -258,17 +254,18 @@ impl PolicyHandle {
     }
 
     fn with_numbers(&self, policy: Policy) -> Result<Limiter, Error> {
-        Ok(self.with_spec(policy, policy.spec()?))
+        self.with_spec(policy, policy.spec()?)
     }
 
-    fn with_spec(&self, policy: Policy, spec: AlgorithmSpec) -> Limiter {
+    fn with_spec(&self, policy: Policy, spec: AlgorithmSpec) -> Result<Limiter, Error> {
+        policy.check_zone()?;
         let PolicyInfo { name, prefix, function, site, .. } = &self.info;
         let function = site.options.tag.of(function);
         let mut definition = Definition::of_limiter(name.as_ref().into(), policy, spec)
             .with_keys(prefix, function)
             .with_numbers(policy, spec);
         definition.on_store_error = site.options.on_store_error;
-        Limiter::new(Arc::clone(&self.backend), Arc::new(definition))
+        Ok(Limiter::new(Arc::clone(&self.backend), Arc::new(definition)))
     }
 }
 
