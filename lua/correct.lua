@@ -5,8 +5,10 @@
 --
 -- KEYS   the key of each; those that are equal should follow each other
 -- ARGV   all arguments, packed: for each a byte, the number of its algorithm, and seven doubles, the arguments of `correct`, NaN for
---        nil; or that number negative, and the arguments of `pause`
--- reply  for each the text of an error, an empty one, or CUT if a debt was cut; or the text that `correct` returns
+--        nil; or that number negative, and the arguments of `pause`. In place of the duration, a penalty chooses one of some: the last
+--        two doubles are where they begin and how many they are. Those of all penalties, packed
+-- reply  for each the text of an error, an empty one, CUT if a debt was cut, or STEP and the number of a penalty that was added; or the
+--        text that `correct` returns
 local call, type, KEYS, unpack_struct, pack_struct = redis.pcall, type, KEYS, struct.unpack, struct.pack
 local match, format, sub = string.match, string.format, string.sub
 local packed, count, reply, first = ARGV[1], #KEYS, {}, 1
@@ -257,9 +259,14 @@ while first <= count do
           if args[j] ~= args[j] then args[j] = nil end
         end
         local of = algorithm(math.abs(kind))
+        local begin, size = args[7], args[8]
+        penalty = kind < 0 and size > 0 and {unpack_struct('<' .. string.rep('d', size), ARGV[2], 8 * begin + 1)} or nil
+        -- After the numbers, `struct.unpack` returns where it has stopped.
+        if penalty then penalty[size + 1] = nil end
         local ok, result = pcall(kind > 0 and of.correct or of.pause, KEYS[i], 2)
         now = started
         if not ok then return error_text(result) end
+        if penalty and penalty.step then return 'STEP ' .. int(penalty.step) end
         return type(result) == 'string' and result or result and 'CUT' or ''
       end
     end

@@ -31,6 +31,12 @@ local function asks_for_time(text)
   return type(text) == 'string' and string.find(text, 'OUTSIDE ', 1, true)
 end
 
+-- Charges what is admitted.
+local function commit(entry)
+  if entry.pause then entry.pause.spent = false end
+  entry.of.commit(entry)
+end
+
 -- Runs a step of an algorithm as of the time of its key.
 local function run(step, entry)
   now = entry.now
@@ -49,9 +55,10 @@ end
 -- `size` the number of its charges, whose arguments are in `args`, six for each: its kind, which is the number of its algorithm,
 -- negative for a shadow, and those of `check`.
 --
--- Returns for each charge 1 or 0 for admitted by its own policy, and what its check read. If its key is paused, or calls wait that
--- have waited through a pause, there is, in place of 1 or 0, when that ends, negative for 0, and by how much slots have moved. The
--- text of an error replaces the whole decision, or what is returned for a shadow.
+-- Returns for each charge 1 or 0 for admitted by its own policy, and what its check read. If its key is paused or penalized, or calls
+-- wait that have waited through a pause, there is, in place of 1 or 0, when that ends, negative for 0, by how much slots have moved,
+-- the step of the penalties then, negative and one less if they are spent, and after how long one is forgiven. The text of an error
+-- replaces the whole decision, or what is returned for a shadow.
 --
 -- If all required charges are admitted, they are charged, and with them each shadow that is admitted. A charge of cost 0
 -- only reads, what one of cost 1 would find, and counts as admitted. Redis does not roll back a failed script, so an error,
@@ -71,7 +78,8 @@ local function decide(offset, size)
       -- A process that is to ask again has charged nothing yet.
       if not shadow or asks_for_time(entry[1]) then failure = entry[1] end
     end
-    entry.of, entry.shadow, entry.now, entry.pause = of, shadow, time, ok and pauses[key]
+    local pause = ok and pauses[key]
+    entry.of, entry.shadow, entry.now, entry.pause, entry.spent = of, shadow, time, pause, pause and pause.spent
     entries[i] = entry
     if failure then break end
     admitted = admitted and (entry.admits or shadow)
@@ -79,7 +87,7 @@ local function decide(offset, size)
   admitted = admitted and not failure and start_together(entries)
   for _, entry in ipairs(entries) do
     if entry.cost > 0 and not entry.shadow and not failure then
-      local ok, err = run(admitted and entry.of.commit or undo, entry)
+      local ok, err = run(admitted and commit or undo, entry)
       entry.done, needs_cleanup = ok, needs_cleanup or entry.clean_up
       if not ok then failure = error_text(err) end
     end
@@ -99,7 +107,7 @@ local function decide(offset, size)
   local decision = {}
   for _, entry in ipairs(entries) do
     if entry.shadow and entry.cost > 0 then
-      local ok, err = run(admitted and entry.admits and entry.of.commit or undo, entry)
+      local ok, err = run(admitted and entry.admits and commit or undo, entry)
       entry.done = ok
       if ok and entry.clean_up then ok, err = run(entry.clean_up, entry) end
       if not ok then
@@ -111,6 +119,8 @@ local function decide(offset, size)
     if not entry.failed and pause then
       decision[#decision + 1] = entry.admits and pause.till or -pause.till
       decision[#decision + 1] = pause.moved
+      decision[#decision + 1] = entry.spent and -1 - pause.step or pause.step
+      decision[#decision + 1] = pause.forgiven
     elseif not entry.failed then
       decision[#decision + 1] = entry.admits and 1 or 0
     end

@@ -35,49 +35,77 @@ local function within_reach(time, written)
 end
 
 -- The pauses of keys that were read, until they are over. `now` is then the time as of which a key is read and written: the end of
--- its pause. Twin of ratelimit-runtime/src/algorithm/paused.rs: change both or neither.
+-- its pause. Twin of ratelimit-runtime/src/algorithm/paused.rs and penalty.rs: change both or neither.
 --
 -- A paused key has "paused: written until moved " before its value, or before the last element of its list: when that was written,
--- when the pause ends, and by how much the slots have moved that calls wait for. No other value begins so.
+-- when the pause ends, and by how much the slots have moved that calls wait for. If it has been penalized, that is
+-- "penalized: written until moved step spent forgiven ": the step of the last penalty when its pause was set, 1 if the key has
+-- admitted no call since, and after how long one step is forgiven. No other value begins so.
 local started, pauses = now, {}
+
+-- Returns when neither the pause nor a penalty matters.
+local function lasts(pause)
+  return pause.till + pause.step * pause.forgiven
+end
 
 -- Returns what a key holds without its pause, nil if nothing, and reads the pause.
 local function unwrap(key, value)
   pauses[key] = nil
   if not value or string.byte(value) ~= 112 then return value or nil end
   local written, till, moved, at = string.match(value, '^paused: (%d+) (%d+) (%d+) ()')
-  if not written then return value end
+  local step, spent, forgiven = '0', '0', '0'
+  if not written then
+    written, till, moved, step, spent, forgiven, at =
+      string.match(value, '^penalized: (%d+) (%d+) (%d+) (%d+) ([01]) (%d+) ()')
+    if not written then return value end
+  end
   -- One from the future has as much left of it as when it was written.
   local back, over = math.max(parse(written) - started, 0), parse(till)
-  if not within_reach(over, written) then corrupt() end
-  pauses[key] = {
-    -- Never a number that replies have in place of a pause.
-    till = math.max(over - back, 2), moved = parse(moved), future = back > 0, header = string.sub(value, 1, at - 1), over = over,
-  }
-  now = math.max(pauses[key].till, started)
+  local pause = {moved = parse(moved), step = parse(step), spent = spent == '1', forgiven = parse(forgiven), till = over}
+  if not (within_reach(over, written) and pause.step * pause.forgiven <= 4 * LONGEST) then corrupt() end
+  pause.over = lasts(pause)
+  -- Never a number that replies have in place of a pause.
+  pause.till, pause.future = math.max(over - back, 2), back > 0
+  pause.header = string.sub(value, 1, at - 1)
+  pauses[key], now = pause, math.max(pause.till, started)
   return at <= #value and string.sub(value, at) or nil
 end
 
--- Returns what to store of a key. A pause goes once it is over, and no call waits, until `slot`, that knows of it.
+-- Returns what to store of a key. A pause goes once it is over, no penalty matters, and no call waits, until `slot`, that knows of it.
 local function wrap(key, value, slot)
   local pause = pauses[key]
   if not pause then return value end
   if type(value) == 'number' then value = int(value) end
   pause.future = false
-  if pause.till <= started and (slot or 0) <= started then
+  if lasts(pause) <= started and not pause.spent and (slot or 0) <= started then
     pauses[key] = nil
     return value
   end
-  return string.format('paused: %.0f %.0f %.0f ', started, pause.till, pause.moved) .. value
+  local written = string.format('%.0f %.0f %.0f ', started, pause.till, pause.moved)
+  if pause.forgiven == 0 then return 'paused: ' .. written .. value end
+  return 'penalized: ' .. written .. string.format('%.0f %d %.0f ', pause.step, pause.spent and 1 or 0, pause.forgiven) .. value
 end
 
 --[[ corrections ]]
--- Extends the pause of a key that was read, and moves now to its end. Returns the microseconds for which a bucket stands still.
+-- The pauses that a penalty chooses from, in microseconds, and the step that it has chosen; nil for a pause that is none.
+local penalty
+
+-- Extends the pause of a key that was read, and moves now to its end. Returns the microseconds for which a bucket stands still. A
+-- penalty pauses no key that is paused, or has admitted no call since the last one.
 local function halt(key, duration)
-  local pause = pauses[key] or {till = 0, moved = 0}
+  local pause = pauses[key] or {till = 0, moved = 0, step = 0, forgiven = 0}
+  local past = math.max(started - pause.till, 0)
+  local step = pause.forgiven > 0 and math.max(pause.step - math.floor(past / pause.forgiven), 0) or 0
+  local spent, forgiven = pause.spent, pause.forgiven
+  if penalty then
+    if pause.till > started or spent then return 0 end
+    step = math.min(step + 1, #penalty)
+    penalty.step, spent, forgiven, duration = step, true, penalty[#penalty], penalty[step]
+  end
   local till = math.max(pause.till, started + duration)
   local by = till - now
-  pauses[key], now = {till = till, moved = pause.moved + by}, till
+  if by == 0 then return 0 end
+  pauses[key], now = {till = till, moved = pause.moved + by, step = step, spent = spent, forgiven = forgiven}, till
   return by
 end
 
@@ -94,7 +122,7 @@ end
 -- Lets a key expire at the first whole second after `ends`, in microseconds. `was` is the `ends` that it expires by now,
 -- nil if it has no expiry: most charges stay within the second and need no command.
 local function expire(key, ends, was)
-  if pauses[key] then ends, was = math.max(ends, pauses[key].till), nil end
+  if pauses[key] then ends, was = math.max(ends, lasts(pauses[key])), nil end
   local second = math.floor(ends / 1000000) + 1
   if not was or math.floor(was / 1000000) + 1 ~= second then
     redis.call('EXPIREAT', key, second)
@@ -105,7 +133,7 @@ end
 local function set(key, value, ends, was, slot)
   if pauses[key] then
     value, was = wrap(key, value, slot), nil
-    if pauses[key] then ends = math.max(ends, pauses[key].till) end
+    if pauses[key] then ends = math.max(ends, lasts(pauses[key])) end
   end
   local second = math.floor(ends / 1000000) + 1
   if was and math.floor(was / 1000000) + 1 == second then
@@ -117,7 +145,7 @@ end
 
 -- Deletes a key, but for its pause. If the user may not run `DEL`, an expiry in the past does the same.
 local function remove(key)
-  if pauses[key] and pauses[key].till > started then return set(key, '', 0) end
+  if pauses[key] and lasts(pauses[key]) > started then return set(key, '', 0) end
   if type(redis.pcall('DEL', key)) == 'number' or type(redis.pcall('EXPIREAT', key, '1')) == 'number' then return end
   redis.call('SET', key, '', 'EXAT', '1')
 end

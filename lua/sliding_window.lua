@@ -19,7 +19,12 @@ local CHUNK = 1000
 
 -- Returns the number that an element is. The last one may have a pause before it.
 local function number_of(element)
-  return parse_whole(string.byte(element) == 112 and string.match(element, '^paused: %d+ %d+ %d+ (%d+)$') or element)
+  local after_pause = string.byte(element) == 112
+    and (
+      string.match(element, '^paused: %d+ %d+ %d+ (%d+)$')
+      or string.match(element, '^penalized: %d+ %d+ %d+ %d+ [01] %d+ (%d+)$')
+    )
+  return parse_whole(after_pause or element)
 end
 
 local function number(key, index)
@@ -169,7 +174,7 @@ end
 local function undo(entry)
   if entry.cut then return repair(entry, entry.total) end
   local pause = entry.pause
-  if pause and pause.future and not entry.newest and pause.till <= started then
+  if pause and pause.future and not entry.newest and lasts(pause) <= started then
     -- Nothing is left of a list without entries whose pause is over. Written, it would be gone, and could not be restored.
     pause.future = false
   elseif pause and pause.future then
@@ -211,7 +216,7 @@ end
 -- Removes all charges of a key, but not its pause.
 local function clear(key, sum, was)
   local pause = pauses[key]
-  if not pause or pause.till <= started then return remove(key) end
+  if not pause or lasts(pause) <= started then return remove(key) end
   expire(key, 0)
   local ok, err = pcall(set_total, key, sum)
   if ok then ok, err = pcall(redis.call, 'LTRIM', key, -1, -1) end

@@ -4,6 +4,7 @@
 mod conditions;
 mod fallback;
 mod limit;
+mod penalty;
 mod policy;
 mod stack;
 mod written;

@@ -16,7 +16,7 @@ pub enum AttributeKind {
 }
 
 /// The arguments with a value that all attributes have.
-const SHARED: [&str; 15] = [
+const SHARED: [&str; 16] = [
     "key",
     "key_type",
     "prefix",
@@ -29,6 +29,7 @@ const SHARED: [&str; 15] = [
     "charge_when",
     "settle",
     "pause_when",
+    "penalty",
     "bind",
     "registry",
     "crate",

@@ -35,7 +35,7 @@ pub(crate) struct KeyRow {
 }
 
 /// What `peek` shows only if there is something to say.
-const OPTIONAL: [&str; 5] = ["prefix", "override", "held by", "paused", "reset after"];
+const OPTIONAL: [&str; 6] = ["prefix", "override", "held by", "paused", "penalty step", "reset after"];
 
 /// The most processes whose permits `peek` shows on a line.
 const MOST_HOLDERS: usize = 8;
@@ -93,7 +93,7 @@ impl KeyRow {
 
     /// Returns a line for each number.
     pub(crate) fn lines(&self, has_inventory: bool) -> String {
-        let KeyState { used, limit, remaining, paused, reset_after, .. } = self.state;
+        let KeyState { used, limit, remaining, paused, penalty_step, reset_after, .. } = self.state;
         let used_title = if self.is_held() { "held" } else { "used" };
         let number = |number: Option<u64>| number.map_or("?".to_owned(), grouped);
         let lines = [
@@ -107,6 +107,7 @@ impl KeyRow {
             ("remaining", number(remaining)),
             ("limit", number(limit)),
             ("paused", paused.map(human).unwrap_or_default()),
+            ("penalty step", if penalty_step > 0 { grouped(penalty_step) } else { String::new() }),
             ("retry after", self.retry_after()),
             ("reset after", reset_after.map(human).unwrap_or_default()),
             ("redis key", self.redis_key.clone()),
@@ -160,15 +161,25 @@ fn serialize_state<S: Serializer>(state: &KeyState, serializer: S) -> Result<S::
         remaining: Option<u64>,
         limit: Option<u64>,
         paused_seconds: Option<f64>,
+        penalty_step: u64,
         retry_after_seconds: Option<f64>,
         reset_after_seconds: Option<f64>,
     }
-    let KeyState { used, limit, remaining, limited, retry_after, paused, reset_after } = *state;
+    let KeyState { used, limit, remaining, limited, retry_after, paused, penalty_step, reset_after } = *state;
     let seconds = |time: Option<Duration>| time.map(|time| time.as_secs_f64());
     let (paused_seconds, retry_after_seconds) = (seconds(paused), seconds(retry_after));
     let reset_after_seconds = seconds(reset_after);
-    State { limited, used, remaining, limit, paused_seconds, retry_after_seconds, reset_after_seconds }
-        .serialize(serializer)
+    State {
+        limited,
+        used,
+        remaining,
+        limit,
+        paused_seconds,
+        penalty_step,
+        retry_after_seconds,
+        reset_after_seconds,
+    }
+    .serialize(serializer)
 }
 
 /// Returns the parts of a key in the form in which a shell takes them as arguments.

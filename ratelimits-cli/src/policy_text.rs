@@ -68,7 +68,9 @@ pub(crate) fn with_computed(text: &str) -> Result<(Policy, Vec<String>), Invalid
     let policy = in_zone(policy, &arguments)?;
     let policy = match has(&arguments, "settle") || has(&arguments, "bind") {
         true => policy.settled(),
-        false if has(&arguments, "pause_when") || !computed.is_empty() => policy.computed(),
+        false if has(&arguments, "pause_when") || has(&arguments, "penalty") || !computed.is_empty() => {
+            policy.computed()
+        }
         false => policy,
     };
     Ok((policy, computed))

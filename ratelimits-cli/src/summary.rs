@@ -45,6 +45,8 @@ pub(crate) struct Counts {
     pub(crate) limited: u64,
     /// The keys that are paused.
     pub(crate) paused: u64,
+    /// The keys whose penalties are not all forgiven.
+    pub(crate) penalized: u64,
     /// The keys of which it is not known whether they are limited.
     pub(crate) unknown: u64,
     /// The keys, beside the others, that no call uses while an override is in force: those of a bucket from before its numbers were
@@ -94,6 +96,7 @@ impl Summary {
             Column::number("limited"),
             Column::number("share"),
             Column::number("paused"),
+            Column::number("penalized"),
         ]);
         for Row { id, switch, counts } in &self.policies {
             let before = since.and_then(|since| since.policies.iter().find(|row| row.id == *id));
@@ -109,7 +112,8 @@ impl Summary {
                 all,
                 limited,
                 counts.share(),
-                if counts.paused > 0 { grouped(counts.paused) } else { String::new() },
+                some(counts.paused),
+                some(counts.penalized),
             ]);
         }
         table.text()
@@ -136,6 +140,11 @@ impl Summary {
     }
 }
 
+/// Returns a number unless it is 0.
+fn some(number: u64) -> String {
+    if number > 0 { grouped(number) } else { String::new() }
+}
+
 /// Says why a limit is unknown, and how to get it.
 pub(crate) fn unknown_limits(has_inventory: bool) -> &'static str {
     if has_inventory {
@@ -155,6 +164,7 @@ impl Counts {
     fn add(&mut self, state: Option<&KeyState>) {
         self.keys += 1;
         self.paused += u64::from(state.is_some_and(|state| state.paused.is_some()));
+        self.penalized += u64::from(state.is_some_and(|state| state.penalty_step > 0));
         match state.map(|state| state.limited) {
             Some(Some(limited)) => self.limited += u64::from(limited),
             Some(None) => self.unknown += 1,

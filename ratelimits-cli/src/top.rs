@@ -115,6 +115,7 @@ impl Limited {
             Column::text("key"),
             Column::number("retry after"),
             Column::number("paused"),
+            Column::number("step"),
             Column::number("used"),
             Column::number("limit"),
         ]);
@@ -126,6 +127,7 @@ impl Limited {
                 quoted(&row.key),
                 row.retry_after(),
                 row.state.paused.map(human).unwrap_or_default(),
+                if row.state.penalty_step > 0 { grouped(row.state.penalty_step) } else { String::new() },
                 number(row.state.used),
                 number(row.state.limit),
             ]);

@@ -32,6 +32,7 @@ mod observer;
 #[cfg(feature = "overrides")]
 mod overrides;
 mod pausing;
+mod penalties;
 mod per_instance;
 mod policies;
 mod process;

@@ -172,6 +172,7 @@ impl Run<'_> {
                 vec![*key]
             }
             Operation::Pause(key, pair, micros) => self.pause(at, *key, *pair, *micros).await,
+            Operation::Penalize(key, pair, steps) => self.penalize(at, *key, *pair, steps).await?,
         };
         self.check_states(at)?;
         self.check_stored(at, &written).await
@@ -203,6 +204,37 @@ impl Run<'_> {
         }
         let longer = self.model.pause(absolute(at), name, pairs[pair].model, micros.into());
         let Some(longer) = longer else { return Vec::new() };
+        self.note_pause(at, key, micros, longer);
+        vec![key]
+    }
+
+    /// Returns the key if it was written.
+    async fn penalize(
+        &mut self,
+        at: i64,
+        key: usize,
+        pair: usize,
+        steps: &'static [u64],
+    ) -> Result<Vec<usize>, String> {
+        let TestKey { name, pairs, .. } = &self.keys[key];
+        if self.model.is_free(absolute(at), name, pairs[pair].model) {
+            return Ok(Vec::new());
+        }
+        let in_model: Vec<i128> = steps.iter().map(|step| (*step).into()).collect();
+        let penalty = self.model.penalize(absolute(at), name, pairs[pair].model, &in_model);
+        let expected = penalty.map(|(step, _)| step as u64);
+        for store in self.stores {
+            let step = store.penalize(name, &pairs[pair], steps).await;
+            if step != expected {
+                return Err(format!("a penalty in {} is of step {step:?}, not {expected:?}", store.name));
+            }
+        }
+        let Some((step, longer)) = penalty else { return Ok(Vec::new()) };
+        self.note_pause(at, key, steps[step - 1], longer);
+        Ok(vec![key])
+    }
+
+    fn note_pause(&mut self, at: i64, key: usize, micros: u64, longer: i128) {
         let until = absolute(at) + i128::from(micros);
         self.checkers[key].pause(until - longer, longer);
         self.pause_checkers[key].pause(until);
@@ -210,7 +242,6 @@ impl Run<'_> {
         if self.has_stepped_back {
             self.drop_voided();
         }
-        vec![key]
     }
 
     /// Returns the keys that may have been written.
@@ -330,10 +361,18 @@ fn compare(outcome: &Outcome, expected: &model::Outcome, at: i64) -> Result<(), 
         pauses.next().map(|(_, pause)| pause.until.into())
     };
     let paused_until: Vec<Option<i128>> = (0..verdicts.len()).map(paused_until).collect();
+    let penalty = |index| outcome.paused.iter().find(|(of, _)| *of == index).map(|(_, pause)| pause);
+    let penalties: Vec<i128> = (0..verdicts.len())
+        .map(|index| penalty(index).map_or(0, |pause| pause.step(outcome.now)).into())
+        .collect();
     let same = i128::from(outcome.now) == absolute(at)
         && outcome.admitted == expected.admitted
         && verdicts == expected.verdicts
-        && paused_until == expected.paused_until;
-    let expected = || format!("{:?}, paused until {:?}", expected.verdicts, expected.paused_until);
+        && paused_until == expected.paused_until
+        && penalties == expected.penalties;
+    let expected = || {
+        let model::Outcome { verdicts, paused_until, penalties, .. } = expected;
+        format!("{verdicts:?}, paused until {paused_until:?}, with penalties {penalties:?}")
+    };
     same.then_some(()).ok_or_else(|| format!("got {outcome:?}\nexpected {}", expected()))
 }

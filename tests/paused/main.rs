@@ -21,6 +21,7 @@ mod leases;
 mod log_capture;
 mod mirrored;
 mod pauses;
+mod penalties;
 #[path = "../it/support/random.rs"]
 mod random;
 mod rate_bound;

@@ -81,6 +81,7 @@ fn options(tag: Tag, index: usize, limit: &Limit, lease: &TokenStream) -> TokenS
         Policy::ConcurrencyLimit { .. } => quote!(Semaphore),
     };
     let (refundable, pauses) = (limit.corrects() || limit.holds(), limit.pause_when.is_some());
+    let penalty = if limit.penalty.is_empty() { quote!(&[]) } else { quote!(&PENALTY) };
     let on_store_error = option(limit.on_store_error.map(|mode| match mode {
         "local" => quote!(__ratelimits::OnStoreError::Local),
         "allow" => quote!(__ratelimits::OnStoreError::Allow),
@@ -103,6 +104,7 @@ fn options(tag: Tag, index: usize, limit: &Limit, lease: &TokenStream) -> TokenS
             shadow: #shadow,
             refundable: #refundable,
             pauses: #pauses,
+            penalty: #penalty,
             lease: #lease,
             on_store_error: #on_store_error,
         }

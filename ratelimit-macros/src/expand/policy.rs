@@ -72,8 +72,8 @@ impl<'a> Numbers<'a> {
             let check = self.is_literal.then_some(check);
             constant(permits, &quote!({ let #local = #value; #check; #local }))
         });
-        let period = self.calendar_period();
-        quote!(#(#named)* #period #policy #(#permits)*)
+        let (period, penalty) = (self.calendar_period(), self.penalty());
+        quote!(#(#named)* #period #policy #(#permits)* #penalty)
     }
 
     /// Defines the period of a calendar beside computed numbers, so that one without the feature does not compile.
@@ -81,6 +81,18 @@ impl<'a> Numbers<'a> {
         let Policy::CalendarWindow { period, .. } = &self.limit.policy else { return None };
         let (name, value) = (calendar_period_name(period), calendar_period(period));
         (!self.is_literal).then(|| quote!(const #name: __ratelimits::CalendarPeriod = #value;))
+    }
+
+    /// Defines the microseconds of penalties.
+    fn penalty(&self) -> Option<TokenStream> {
+        let (first, steps) = (self.limit.penalty.first()?, &self.limit.penalty);
+        let durations = steps.iter().map(|step| {
+            quote_spanned!(hygienic(step.span())=> __ratelimits::const_args::duration("penalty", #step))
+        });
+        let (size, span) = (steps.len(), hygienic(first.span()));
+        Some(quote_spanned!(span=>
+            const PENALTY: [::core::primitive::u64; #size] = __ratelimits::const_args::penalty([#(#durations),*]);
+        ))
     }
 
     /// Returns the value of a literal cost, which is an estimate if calls are settled.
@@ -183,13 +195,13 @@ impl<'a> Numbers<'a> {
 /// Returns the policy, with these values of its numbers.
 ///
 /// If some of its numbers are computed, a bucket keeps one state per key whatever they are: otherwise each burst would come
-/// with a fresh bucket. So it does if its calls are settled, and remembers what can be given back of them, or if they pause it, so that
-/// no override forgets a pause.
+/// with a fresh bucket. So it does if its calls are settled, and remembers what can be given back of them, or if they may pause it, so
+/// that no override forgets a pause.
 fn build(limit: &Limit, value: impl Fn(&Number) -> TokenStream) -> TokenStream {
     let is_computed = limit.policy.numbers().any(|number| !number.is_literal());
     let adjustable = match limit.is_settled {
         true => quote!(.settled()),
-        false if is_computed || limit.pause_when.is_some() => quote!(.adjustable()),
+        false if is_computed || limit.may_pause() => quote!(.adjustable()),
         false => TokenStream::new(),
     };
     match &limit.policy {

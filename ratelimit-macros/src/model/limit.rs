@@ -7,6 +7,7 @@ use syn::{Expr, Ident, LitStr, Path};
 
 use super::conditions;
 use super::fallback::Fallback;
+use super::penalty::penalty;
 use super::policy::Policy;
 use super::written::Written;
 use crate::args::Args;
@@ -37,6 +38,8 @@ pub(crate) struct Limit {
     pub(crate) charge_when: Option<Expr>,
     pub(crate) settle: Option<Expr>,
     pub(crate) pause_when: Option<Expr>,
+    /// The pauses of a key that refuses calls, one after the other.
+    pub(crate) penalty: Vec<LitStr>,
     /// The name under which the body sees the decision.
     pub(crate) bind: Option<Ident>,
     /// Whether calls are settled, by the output or by a body that has the decision.
@@ -66,6 +69,11 @@ impl Limit {
         self.charge_when.is_some() || self.settle.is_some()
     }
 
+    /// Returns whether calls may pause the key.
+    pub(crate) fn may_pause(&self) -> bool {
+        self.pause_when.is_some() || !self.penalty.is_empty()
+    }
+
     /// Returns whether calls hold their permits while they run.
     pub(crate) fn holds(&self) -> bool {
         matches!(self.policy, Policy::ConcurrencyLimit { .. })
@@ -90,6 +98,7 @@ impl Limit {
         let charge_when = conditions::charge_when(args, function, errors);
         let settle = conditions::settle(args, function, errors);
         let pause_when = conditions::pause_when(args, function, errors);
+        let penalty = penalty(args, errors);
         let bind = conditions::bind(args, errors);
         let krate = conditions::krate(args, errors);
         let expr = |name| args.value(name).map(|value| peel(value).clone());
@@ -112,6 +121,7 @@ impl Limit {
             charge_when,
             settle,
             pause_when,
+            penalty,
             bind,
             shadow: args.has("shadow"),
             registry: expr("registry"),

@@ -3,7 +3,7 @@
 use super::*;
 
 const OF_COUNT: &str = "the arguments of `count_limit` are `limit`, `period`, `zone`, `lease`, `key`, `key_type`, `prefix`, `name`, \
-                        `cost`, `timeout`, `fallback`, `on_store_error`, `skip_when`, `charge_when`, `settle`, `pause_when`, \
+                        `cost`, `timeout`, `fallback`, `on_store_error`, `skip_when`, `charge_when`, `settle`, `pause_when`, `penalty`, \
                         `bind`, `registry`, `crate`, `aligned`, `pass_args`, `shadow`";
 
 #[test]

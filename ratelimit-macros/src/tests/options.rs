@@ -75,6 +75,32 @@ fn settle_is_a_function() {
 }
 
 #[test]
+fn penalty_is_a_list_of_durations() {
+    for (penalty, message) in [
+        (
+            "\"1m\"",
+            "`penalty` is a list of durations, one for each refusal in turn; write `penalty = [\"1m\"]`",
+        ),
+        (
+            "steps",
+            "`penalty` is a list of durations, one for each refusal in turn; write `penalty = [\"1m\", \"5m\", \"1h\"]`",
+        ),
+        (
+            "[]",
+            "an empty `penalty` pauses nothing; leave it out, or write `penalty = [\"1m\", \"5m\", \"1h\"]`",
+        ),
+    ] {
+        fails_with(Rate, "5, penalty", &[penalty], message);
+    }
+    let message =
+        "a step of `penalty` is a duration with a unit, the same for all calls; write it as `\"1m\"`";
+    fails(Rate, "5, penalty = [60]", &[("60", message)]);
+    fails(Rate, "5, penalty = [\"1m\", MINUTE]", &[("MINUTE", message)]);
+    expands(Rate, "5, penalty = [\"1m\", \"5m\"]", SEND);
+    expands(Count, "5, 60, charge_when = failed, pause_when = pause, penalty = [\"1m\"]", SEND);
+}
+
+#[test]
 fn pause_when_is_a_function() {
     let message =
         "`pause_when` takes a closure that gets the output; write `pause_when = |out| out.retry_after()`";

@@ -18,6 +18,7 @@ mod lows;
 mod mirror;
 mod pause;
 mod paused;
+mod penalty;
 mod per_instance;
 mod plain;
 pub mod settled_gcra;
@@ -29,6 +30,7 @@ mod verdict;
 pub mod warming_up;
 
 pub use pause::Pause;
+pub use penalty::Penalty;
 pub(crate) use plain::{
     CommonSpec, KindOfPlain, PlainRefund, PlainSnapshot, PlainSpec, PlainState, PlainStep, PlainSteps,
     dated_pace,

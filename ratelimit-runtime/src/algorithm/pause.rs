@@ -1,5 +1,7 @@
 //! The pause of a key.
 
+use super::penalty::Penalty;
+
 /// A pause of a key, which may be over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pause {
@@ -7,9 +9,28 @@ pub struct Pause {
     pub until: u64,
     /// By how much the slots have moved that calls wait for, since the first of the pauses that some of them have waited through.
     pub moved: u64,
+    /// The penalties of the key, of which the pause may be one.
+    pub penalty: Penalty,
 }
 
 impl Pause {
+    /// Returns the step of the key's penalties that counts at this time; 0 if there is none.
+    #[must_use]
+    pub fn step(self, now: u64) -> u64 {
+        self.penalty.step_at(self.until, now)
+    }
+
+    /// Whether a refusal at this time is another penalty: not while the key is paused, nor before it has admitted a call again.
+    #[must_use]
+    pub fn is_answered(self, now: u64) -> bool {
+        self.left(now) == 0 && !self.penalty.is_spent
+    }
+
+    /// Returns when neither the pause nor a penalty matters.
+    pub(super) fn ends(self) -> u64 {
+        self.penalty.ends(self.until)
+    }
+
     /// Returns the time as of which the state is read and written.
     #[must_use]
     pub fn time(self, now: u64) -> u64 {

@@ -3,11 +3,15 @@
 //!
 //! A paused key keeps the state of its algorithm, which is read and written as of the end of the pause, so that what is decided
 //! meanwhile counts from then on. A bucket's time stands still, and one permit at most is left of it. Windows keep their counts.
+//!
+//! A key that was paused as a penalty remains paused, with nothing left of its pause, until all penalties are forgiven and it has
+//! admitted a call.
 
 use std::sync::Arc;
 
 use super::gcra::GcraKind;
 use super::pause::Pause;
+use super::penalty::Penalty;
 use super::spec::{AlgorithmSpec, dispatch};
 use super::state::{PausedState, State};
 use super::verdict::{Snapshot, Verdict};
@@ -36,8 +40,25 @@ impl AlgorithmSpec {
         };
         let of = Arc::make_mut(&mut paused);
         dispatch!(self, spec => spec.pause(&mut of.state, at, until - at));
-        (of.pause, of.written) = (Pause { until, moved: pause.moved + until - at }, now);
+        let penalty = Penalty { step: pause.step(now), ..pause.penalty };
+        (of.pause, of.written) = (Pause { until, moved: pause.moved + until - at, penalty }, now);
         *state = Some(State::Paused(paused));
+    }
+
+    /// Pauses a key that has refused a call, for as many microseconds as its next step says; the last one is the longest. Returns the
+    /// step, or `None` if the refusal is no penalty.
+    pub fn penalize(&self, state: &mut Option<State>, now: u64, steps: &[u64]) -> Option<u64> {
+        let pause = Self::pause_of(state.as_ref(), now).unwrap_or_default();
+        let step = (pause.step(now) + 1).min(steps.len() as u64);
+        let micros = *steps.get(usize::try_from(step).ok()?.checked_sub(1)?)?;
+        if !pause.is_answered(now) {
+            return None;
+        }
+        self.pause(state, now, micros);
+        let Some(State::Paused(paused)) = state else { return None };
+        let forgiven_in = steps.last().copied().unwrap_or(micros);
+        Arc::make_mut(paused).pause.penalty = Penalty { step, is_spent: true, forgiven_in };
+        Some(step)
     }
 
     /// Decides a call as [`verdict`](Self::verdict) does, given the key's pause.
@@ -106,11 +127,11 @@ impl AlgorithmSpec {
     /// Returns when the state of a paused key expires.
     pub(super) fn ends_paused(&self, paused: &PausedState) -> u64 {
         let ends = paused.state.as_ref().map_or(0, |state| self.ends(state));
-        ends.max(paused.pause.until)
+        ends.max(paused.pause.ends())
     }
 
     /// Changes the state of a key as of now or, if it is paused, as of the end of that: charges a call, given what was read, or
-    /// anything else. A pause goes once it is over and no call waits that knows of it.
+    /// anything else. A pause goes once it is over, no penalty matters, and no call waits that knows of it.
     #[inline(always)]
     pub(super) fn change<T>(
         &self,
@@ -136,9 +157,11 @@ impl AlgorithmSpec {
     ) -> T {
         let Some(State::Paused(paused)) = state else { return change(state, now) };
         let paused = Arc::make_mut(paused);
-        let pause = paused.current(now);
+        let mut pause = paused.current(now);
         let changed = change(&mut paused.state, pause.time(now));
-        if pause.left(now) == 0 && self.last_slot(paused.state.as_ref(), charged) <= now {
+        pause.penalty.is_spent &= charged.is_none();
+        let is_over = pause.ends() <= now && !(pause.penalty.is_spent && paused.state.is_some());
+        if is_over && self.last_slot(paused.state.as_ref(), charged) <= now {
             *state = paused.state.take();
         } else {
             (paused.pause, paused.written) = (pause, now);

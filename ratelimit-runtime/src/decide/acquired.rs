@@ -69,7 +69,7 @@ impl<'a> Acquired<'a> {
             && let Some(policy) = self.request.policies().get(decision.reported())
             && let Some(pause) = self.outcome.pause(policy.charge)
         {
-            decision = decision.with_pause(Duration::from_micros(pause.left(self.outcome.now)));
+            decision = decision.with_pause(pause, self.outcome.now);
         }
         if self.outcome.admitted || !self.request.tells_keys {
             return decision;

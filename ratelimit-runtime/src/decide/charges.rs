@@ -413,10 +413,15 @@ impl<'a> PolicyCharge<'a> {
         (self.cost > 0 && (self.wait == 0 || spec.reserves())).then_some(spec)
     }
 
-    /// Whether a decision by these steps stands: a refused call that may wait asks again.
+    /// Whether a decision by these steps stands: a refused call that may wait asks again, and so does one whose key is penalized.
     #[inline(always)]
     pub(crate) fn is_final(&self, outcome: &PlainOutcome<1>) -> bool {
-        outcome.admitted || self.wait == 0
+        outcome.admitted || self.wait == 0 && !self.is_penalized()
+    }
+
+    /// Whether a refusal may pause the key.
+    pub(crate) fn is_penalized(&self) -> bool {
+        !self.definition.attribute.penalty.is_empty()
     }
 
     /// Returns computed numbers for the lock-free steps, if these may decide the charge.

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 
-use crate::algorithm::{ChargeId, Verdict, known};
+use crate::algorithm::{ChargeId, Pause, Verdict, known};
 use crate::base::lazy_box::LazyBox;
 use crate::key::PartsOfKey;
 use crate::policy::Algorithm;
@@ -88,6 +88,8 @@ struct More {
     key: OnceLock<Box<[String]>>,
     /// What is left of the pause of the reported policy's key.
     paused: OnceLock<Duration>,
+    /// The step of the penalties of that key.
+    penalty: OnceLock<u64>,
 }
 
 /// What reports the ends of holds.
@@ -170,6 +172,28 @@ impl Decision {
     #[must_use]
     pub fn paused(&self) -> Option<Duration> {
         self.more.get()?.paused.get().copied()
+    }
+
+    /// Returns the step of the key's penalties that is not forgiven yet: 1 after the first one, and 0 if there is none. Of several
+    /// policies, that of the reported one.
+    ///
+    /// ```
+    /// # use ratelimits::{Registry, count_limit};
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), ratelimits::Error> {
+    /// #[count_limit(1, "1h", key = user, penalty = ["1m", "5m"], name = "login")]
+    /// async fn log_in(user: &str) -> Result<(), ratelimits::Error> {
+    ///     Ok(())
+    /// }
+    ///
+    /// let registry = Registry::in_memory();
+    /// registry.scope(log_in("ada")).await?;
+    /// assert!(registry.scope(log_in("ada")).await.is_err());
+    /// assert_eq!(registry.policy("login")?.peek("ada").await?.penalty_step(), 1);
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn penalty_step(&self) -> u64 {
+        self.more.get().and_then(|more| more.penalty.get()).copied().unwrap_or(0)
     }
 
     /// Returns what each policy said, in the order of the attributes or of the list. Attributes that are skipped or turned off say
@@ -351,10 +375,14 @@ impl Decision {
         self
     }
 
-    /// Adds what is left of the pause of the key, which may be nothing.
-    pub(crate) fn with_pause(self, left: Duration) -> Self {
+    /// Adds the pause of the key, of which nothing may be left.
+    pub(crate) fn with_pause(self, pause: Pause, now: u64) -> Self {
+        let (left, step) = (Duration::from_micros(pause.left(now)), pause.step(now));
         if !left.is_zero() {
             self.more.get_or_init(More::default).paused.get_or_init(|| left);
+        }
+        if step > 0 {
+            self.more.get_or_init(More::default).penalty.get_or_init(|| step);
         }
         self
     }

@@ -62,6 +62,8 @@ pub(crate) struct AttributeOptions {
     pub(crate) refundable: bool,
     /// Whether calls pause the key, and so ask once more when the slot comes that they wait for.
     pub(crate) pauses: bool,
+    /// For how many microseconds each refusal in turn pauses the key, the last one the longest.
+    pub(crate) penalty: &'static [u64],
     /// How many permits the process takes of Redis at a time.
     pub(crate) lease: Option<u64>,
 }
@@ -100,6 +102,13 @@ pub(crate) enum DefinitionRef<'a> {
 pub(crate) enum OwnedDefinition {
     Static(&'static Definition),
     Counted(Arc<Definition>),
+}
+
+impl AttributeOptions {
+    /// Whether calls may pause the key.
+    pub(crate) fn may_pause(&self) -> bool {
+        self.pauses || !self.penalty.is_empty()
+    }
 }
 
 impl Definition {
@@ -344,6 +353,15 @@ impl Definition {
         if let Some(pauses) = self.pause_log.count(SECOND) {
             let policy = self.name.as_str();
             log!(INFO, policy, ?duration, pauses, "paused a key");
+        }
+    }
+
+    /// Logs that a key was paused for a refusal, as this step of its penalties. Must not be called under a lock.
+    #[cold]
+    pub(crate) fn log_penalty(&self, duration: Duration, step: u64) {
+        if let Some(pauses) = self.pause_log.count(SECOND) {
+            let policy = self.name.as_str();
+            log!(INFO, policy, ?duration, step, pauses, "paused a key as a penalty");
         }
     }
 

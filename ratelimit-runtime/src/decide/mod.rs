@@ -28,6 +28,7 @@ pub mod overrides;
 #[path = "overrides_disabled.rs"]
 pub(crate) mod overrides;
 pub(crate) mod pausing;
+mod penalties;
 pub(crate) mod request;
 mod single;
 mod wait_queues;
@@ -310,7 +311,13 @@ impl Backend {
         if !request.has_cost() {
             return Ok(skip(&request, caller));
         }
-        match &mut acquire::decide_at_once(&mut request, endpoint) {
+        let mut decided = acquire::decide_at_once(&mut request, endpoint);
+        if let (Some(outcome), Store::Memory(memory)) = (decided.take_if(|it| !it.admitted), &endpoint.store)
+        {
+            let by = (&**memory, endpoint.store.source());
+            decided = Some(self.penalize_at_once(&mut request, outcome, by, Duration::ZERO));
+        }
+        match &mut decided {
             Some(outcome) => {
                 self.mirror(&request, outcome);
                 let source = endpoint.store.source();
@@ -429,6 +436,9 @@ impl Backend {
             }
             None => memory.decide_under_lock(&charge.in_process(key))?,
         };
+        if !verdict.admitted && charge.is_penalized() {
+            return None;
+        }
         Some(self.finish_single(SingleDecision::in_process(memory, charge, key, &verdict), parts, caller))
     }
 

@@ -311,10 +311,15 @@ impl AcquireRequest {
         }
     }
 
-    /// Whether calls of a policy with this charge pause its key.
+    /// Whether calls of a policy with this charge may pause its key.
     pub(crate) fn is_pausable(&self, charge: usize) -> bool {
         let mut policies = self.policies.iter();
-        policies.any(|policy| policy.charge == charge && policy.definition.attribute.pauses)
+        policies.any(|policy| policy.charge == charge && policy.definition.attribute.may_pause())
+    }
+
+    /// Whether the call, having waited for `waited`, may wait as many microseconds for this charge.
+    pub(crate) fn may_wait_for(&self, charge: usize, waited: Duration, micros: u64) -> bool {
+        max_wait(waited).saturating_add(micros) <= self.max_waits[charge]
     }
 
     /// Whether a charge costs more than its policy can ever admit.

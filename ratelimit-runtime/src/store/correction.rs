@@ -23,6 +23,8 @@ pub enum CorrectionKind {
     Debit,
     /// Admits no call for as many microseconds as the cost says.
     Pause,
+    /// The same after a refusal, for as many microseconds as the next of these steps says, if the refusal is a penalty.
+    Penalty(&'static [u64]),
     /// Says what a process holds.
     Holds(Sent),
 }
@@ -45,6 +47,8 @@ pub enum Corrected {
     Cut,
     /// The store believes this of the process, if it knows anything.
     Believed(Option<Believed>),
+    /// The refusal was a penalty, of this step.
+    Penalized(u64),
 }
 
 /// Learns whether the store has corrected what it was to.
@@ -83,7 +87,7 @@ impl Correction {
 impl Corrected {
     /// What came of both.
     pub(crate) fn and(self, other: Corrected) -> Self {
-        if self == Corrected::Cut { self } else { other }
+        if matches!(self, Corrected::Cut | Corrected::Penalized(_)) { self } else { other }
     }
 
     pub(crate) fn cut(is_cut: bool) -> Self {

@@ -111,9 +111,7 @@ impl Store {
                 store.refund(key, spec, cost, charge_id);
                 Ok(())
             }
-            Store::Redis(store) => {
-                store.correct_all(vec![Correction::refund(key.clone(), *spec, cost, charge_id)]).await
-            }
+            Store::Redis(store) => store.refund(key, spec, cost, charge_id).await,
         }
     }
 
@@ -129,6 +127,23 @@ impl Store {
         self.correct_all(vec![Correction::pause(key.clone(), *spec, micros)]).await
     }
 
+    /// Pauses a key that has refused a call for as many microseconds as the next of these steps says, of which the last is the longest.
+    /// Returns the number of the step, or `None` if the refusal is no penalty. Once polled, it ends even if it is dropped.
+    pub async fn penalize(
+        &self,
+        key: &Key,
+        spec: &AlgorithmSpec,
+        steps: &'static [u64],
+    ) -> Result<Option<u64>, StoreError> {
+        let correction =
+            Correction { key: key.clone(), spec: *spec, cost: 0, kind: CorrectionKind::Penalty(steps) };
+        let corrected = match self {
+            Store::Memory(store) => store.correct(&correction),
+            Store::Redis(store) => store.correct_all(vec![correction]).await?,
+        };
+        Ok(if let Corrected::Penalized(step) = corrected { Some(step) } else { None })
+    }
+
     /// Corrects what one call was charged. Once polled, it ends even if it is dropped.
     pub(crate) async fn correct_all(&self, corrections: Vec<Correction>) -> Result<(), StoreError> {
         match self {
@@ -136,7 +151,7 @@ impl Store {
                 self.correct(None, corrections, Urgency::AtOnce, drop);
                 Ok(())
             }
-            Store::Redis(store) => store.correct_all(corrections).await,
+            Store::Redis(store) => store.correct_all(corrections).await.map(drop),
         }
     }
 

@@ -59,6 +59,8 @@ pub struct Usage {
     pub reset_after: Duration,
     /// What is left of the key's [pause](Limiter::pause), if it is paused.
     pub paused: Option<Duration>,
+    /// As [`Decision::penalty_step`].
+    pub penalty_step: u64,
 }
 
 impl Registry {
@@ -171,7 +173,8 @@ impl PolicyHandle {
             );
         }
         let (used, decision) = self.with_spec((self.info.site.policy)(), spec)?.used(key).await?;
-        Ok(Usage { used, reset_after: decision.reset_after, paused: decision.paused() })
+        let (paused, penalty_step) = (decision.paused(), decision.penalty_step());
+        Ok(Usage { used, reset_after: decision.reset_after, paused, penalty_step })
     }
 
     /// Removes the state of the key, and returns whether there was any, as [`Limiter::reset`] does, also if numbers of the policy
@@ -215,10 +218,10 @@ impl PolicyHandle {
         self.with_known_numbers()?.pause(key, duration).await
     }
 
-    /// Returns what is left of the key's pause, if it is paused.
+    /// Returns what a call would get whose computed numbers have any value: only its pause and its penalties are right.
     #[cfg(feature = "dashboard")]
-    pub(crate) async fn paused<M>(&self, key: impl IntoKey<M>) -> Result<Option<Duration>, Error> {
-        Ok(self.with_known_numbers()?.peek(key).await?.paused())
+    pub(crate) async fn peek_pause<M>(&self, key: impl IntoKey<M>) -> Result<Decision, Error> {
+        self.with_known_numbers()?.peek(key).await
     }
 
     /// Returns a limiter with the keys of the policy. Numbers that are computed have any value.
@@ -265,6 +268,7 @@ impl PolicyHandle {
             .with_keys(prefix, function)
             .with_numbers(policy, spec);
         definition.on_store_error = site.options.on_store_error;
+        definition.attribute.penalty = site.options.penalty;
         Ok(Limiter::new(Arc::clone(&self.backend), Arc::new(definition)))
     }
 }

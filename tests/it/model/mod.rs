@@ -136,6 +136,8 @@ pub(crate) struct Outcome {
     pub(crate) moved: Vec<bool>,
     /// When the pause of each key ends, if it is paused.
     pub(crate) paused_until: Vec<Option<i128>>,
+    /// How many penalties of each key are not forgiven.
+    pub(crate) penalties: Vec<i128>,
 }
 
 /// The effect of a refund.
@@ -248,6 +250,7 @@ impl Model {
             }
         }
         let paused_until = charges.iter().map(|charge| self.paused_until(now, charge.key)).collect();
+        let penalties = charges.iter().map(|charge| self.pauses(charge.key).step(now)).collect();
         let mut receipts = Vec::new();
         let mut written = Vec::new();
         for (i, (Charge { key, policy, cost, .. }, fits)) in charges.iter().zip(fits).enumerate() {
@@ -266,13 +269,14 @@ impl Model {
             if charged {
                 let start = if moved[i] { time + verdicts[i].wait - left } else { time };
                 self.write(key, now, [Event::Charged { at: time, start, cost: *cost, policy: *policy }]);
+                self.life(key).pauses.admit();
             }
             let pauses = self.pauses(key).count;
             let receipt = charged.then(|| algorithm.receipt(self.history(key)));
             receipts.push(receipt.map(|receipt| DatedReceipt { receipt, pauses }));
             written.push(repaired || charged);
         }
-        Outcome { admitted, verdicts, receipts, written, moved, paused_until }
+        Outcome { admitted, verdicts, receipts, written, moved, paused_until, penalties }
     }
 
     /// Refunds permits. Returns `None` if there was nothing to give back.
@@ -336,6 +340,27 @@ impl Model {
             }
         }
         Some(micros - left)
+    }
+
+    /// Pauses a key that has refused a call, as its next step says. Returns the number of that, and how much longer the key is paused by
+    /// it, unless the refusal is no penalty.
+    pub(crate) fn penalize(
+        &mut self,
+        now: i128,
+        key: &str,
+        policy: Policy,
+        steps: &[i128],
+    ) -> Option<(usize, i128)> {
+        let step = self.pauses(key).next_step(now, steps.len())?;
+        let longer = self.pause(now, key, policy, steps[step - 1])?;
+        self.life(key).pauses.penalize(step, *steps.last()?);
+        Some((step, longer))
+    }
+
+    /// Whether nothing is left of what a key has admitted, so that no call of a cost that fits is refused.
+    pub(crate) fn is_free(&self, now: i128, key: &str, policy: Policy) -> bool {
+        let (_, time) = self.clock(now, key, policy);
+        policy.algorithm().has_expired(self.history(key), time)
     }
 
     /// Returns when the pause of a key ends, if that is later than now.

@@ -14,6 +14,12 @@ pub(super) struct Pauses {
     pub(super) stood_still: i128,
     /// How often the key has been paused.
     pub(super) count: usize,
+    /// The penalties that had not been forgiven when the last pause was set.
+    step: i128,
+    /// Whether the key has admitted no call since.
+    is_spent: bool,
+    /// After how long one of them is forgiven each time, from the end of the pause; 0 if there are none.
+    forgiven_in: i128,
 }
 
 /// A receipt, and how often its key had been paused when it was given. A later pause voids what a bucket gave.
@@ -59,15 +65,39 @@ impl Pauses {
         if longer <= 0 {
             return false;
         }
+        self.step = self.step(now);
         self.stood_still += longer;
         self.count += 1;
         (self.until, self.written) = (now + micros, now);
         true
     }
 
-    /// Returns when the pause is over, if the key had any.
+    /// Returns how many penalties are not forgiven.
+    pub(super) fn step(&self, now: i128) -> i128 {
+        let after = (now - self.end(now)).max(0);
+        let forgiven = if self.forgiven_in > 0 { after / self.forgiven_in } else { 0 };
+        (self.step - forgiven).max(0)
+    }
+
+    /// Returns the number of the penalty that a refusal is, out of so many, unless it is none.
+    pub(super) fn next_step(&self, now: i128, steps: usize) -> Option<usize> {
+        let counts = self.left(now) == 0 && !self.is_spent;
+        counts.then(|| steps.min(self.step(now) as usize + 1))
+    }
+
+    /// Records that the last pause was the penalty of this number.
+    pub(super) fn penalize(&mut self, step: usize, longest: i128) {
+        (self.step, self.is_spent, self.forgiven_in) = (step as i128, true, longest);
+    }
+
+    /// Records that the key has admitted a call.
+    pub(super) fn admit(&mut self) {
+        self.is_spent = false;
+    }
+
+    /// Returns when the pause is over and all penalties are forgiven, if the key had any.
     pub(super) fn last_end(&self) -> Option<i128> {
-        (self.count > 0).then_some(self.until)
+        (self.count > 0).then_some(self.until + self.step * self.forgiven_in)
     }
 }
 

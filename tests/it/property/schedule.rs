@@ -53,6 +53,8 @@ pub(super) enum Operation {
     Reset(usize),
     /// The index of the key, that of a policy, and microseconds.
     Pause(usize, usize, u64),
+    /// The same, and those of each step. The shortest is first.
+    Penalize(usize, usize, &'static [u64]),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -231,7 +233,13 @@ fn pause(random: &mut Random, keys: &[TestKey]) -> Operation {
     };
     // Programs pause no key for longer than a day.
     let micros = if keys[key].is_of_calendar() { micros.min(86_400_000_000) } else { micros };
-    Operation::Pause(key, random.below(pairs.len() as u64) as usize, micros)
+    let pair = random.below(pairs.len() as u64) as usize;
+    if random.percent(50) {
+        return Operation::Pause(key, pair, micros);
+    }
+    let mut steps: Vec<u64> = (0..random.between(1, 3)).map(|_| 1 + random.below(micros.max(1))).collect();
+    steps.sort_unstable();
+    Operation::Penalize(key, pair, steps.leak())
 }
 
 fn refund(random: &mut Random, keys: &[TestKey], receipts: usize) -> Refund {

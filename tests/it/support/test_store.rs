@@ -163,6 +163,10 @@ impl TestStore {
         self.store.debit(&self.key(name), &pair.spec, cost).await.expect("the store responds");
     }
 
+    pub(crate) async fn penalize(&self, name: &str, pair: &Pair, steps: &'static [u64]) -> Option<u64> {
+        self.store.penalize(&self.key(name), &pair.spec, steps).await.expect("the store responds")
+    }
+
     pub(crate) async fn pause(&self, name: &str, pair: &Pair, micros: u64) {
         self.store.pause(&self.key(name), &pair.spec, micros).await.expect("the store responds");
     }

@@ -16,6 +16,11 @@ async fn pause_when() -> Result<u64, Error> {
     Ok(1)
 }
 
+#[concurrency_limit(20, penalty = ["1m"])]
+async fn penalty() -> Result<u64, Error> {
+    Ok(1)
+}
+
 #[concurrency_limit(20, lease = 5)]
 async fn lease() -> Result<u64, Error> {
     Ok(1)

@@ -168,7 +168,7 @@ proptest! {
             paused += end - until.max(now);
             until = end;
             let pause = AlgorithmSpec::pause_of(state.as_ref(), now);
-            prop_assert_eq!(pause, Some(Pause { until, moved: paused }));
+            prop_assert_eq!(pause, Some(Pause { until, moved: paused, ..Pause::default() }));
         }
     }
 }

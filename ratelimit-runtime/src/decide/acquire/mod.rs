@@ -23,6 +23,7 @@ use tokio::time::Instant;
 
 use self::detach::DetachOnDrop;
 use self::queue::QueuedRequest;
+pub(super) use self::reservation::decide_anew;
 use self::reservation::{Reservation, Slot};
 use crate::base::timer::Timers;
 use crate::decide::acquired::{AcquireResult, DecidedRequest, FailedRequest};
@@ -183,7 +184,7 @@ fn ask_then_wait(
 }
 
 impl EndpointFuture {
-    fn waiting(future: impl Future<Output = AcquireResult> + Send + 'static) -> Self {
+    pub(super) fn waiting(future: impl Future<Output = AcquireResult> + Send + 'static) -> Self {
         EndpointFuture::Waiting(Box::pin(future))
     }
 

@@ -98,7 +98,7 @@ impl Reservation {
 }
 
 /// Decides a call that can wait no longer.
-async fn decide_anew(mut request: Arc<AcquireRequest>, endpoint: &Arc<Endpoint>) -> AcquireResult {
+pub(crate) async fn decide_anew(mut request: Arc<AcquireRequest>, endpoint: &Arc<Endpoint>) -> AcquireResult {
     Arc::make_mut(&mut request).forbid_reservations();
     match &endpoint.store {
         Store::Memory(memory) => Ok(DecidedRequest::in_memory(request, memory)),

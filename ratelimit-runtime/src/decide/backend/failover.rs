@@ -39,6 +39,8 @@ pub(crate) struct AcquireFuture {
     future: EndpointFuture,
     /// Some while the request is decided in process because the primary store failed.
     local: Option<Box<LocalRequest>>,
+    /// Whether Redis has been told of the penalties for a refusal.
+    has_penalized: bool,
 }
 
 /// How a request reports that was decided by a share of its policies.
@@ -77,7 +79,7 @@ impl<'a> PendingRequest<'a> {
     pub(crate) fn start(self) -> AcquireFuture {
         let PendingRequest { backend, endpoint, request } = self;
         let future = acquire::acquire(request, endpoint);
-        AcquireFuture { backend: Arc::clone(backend), future, local: None }
+        AcquireFuture { backend: Arc::clone(backend), future, local: None, has_penalized: false }
     }
 
     /// Sends the request, and returns what it found.
@@ -99,7 +101,8 @@ impl<'a> PendingRequest<'a> {
         match &self.endpoint.store {
             Store::Memory(_) => {
                 let timers = Timers::Thread(Arc::clone(&parker));
-                parker.block_on(acquire::acquire_by(self.request, self.endpoint, timers))
+                let result = parker.block_on(acquire::acquire_by(self.request, self.endpoint, timers));
+                result.map(|decided| self.backend.penalize_decided(decided))
             }
             Store::Redis(_) => match BACKGROUND.handle() {
                 Ok(runtime) => {
@@ -155,6 +158,17 @@ impl AcquireFuture {
         decided
     }
 
+    /// Pauses the keys that a refusal penalizes. Returns `None` if that is under way.
+    fn penalize(&mut self, decided: DecidedRequest) -> Option<DecidedRequest> {
+        if self.has_penalized || !self.backend.may_penalize(&decided) {
+            return Some(self.backend.penalize_decided(decided));
+        }
+        self.has_penalized = true;
+        let backend = Arc::clone(&self.backend);
+        self.future = EndpointFuture::waiting(async move { Ok(backend.penalize(decided).await) });
+        None
+    }
+
     /// Decides in process, in the time that the call may still wait.
     fn decide_locally(&mut self, mut failed: Box<FailedRequest>) -> Option<AcquireResult> {
         let Some(stand_in) = &self.backend.local else { return Some(Err(failed)) };
@@ -206,6 +220,10 @@ impl Future for AcquireFuture {
                 (Some(local), result) => Some(local.report(result).map(|decided| self.with_holds(decided))),
                 (None, Ok(decided)) => Some(Ok(self.mirror(decided))),
                 (None, Err(failed)) => self.apply(failed),
+            };
+            let result = match result {
+                Some(Ok(decided)) => self.penalize(decided).map(Ok),
+                other => other,
             };
             if let Some(result) = result {
                 operation.made_progress();

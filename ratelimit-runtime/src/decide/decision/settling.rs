@@ -131,7 +131,7 @@ pub(crate) fn report(policy: &str, result: Result<Corrected, StoreError>) {
     static FAILED: LogBound = LogBound::new();
     static CUT: LogBound = LogBound::new();
     match result {
-        Ok(Corrected::Whole | Corrected::Believed(_)) => {}
+        Ok(Corrected::Whole | Corrected::Believed(_) | Corrected::Penalized(_)) => {}
         Ok(Corrected::Cut) => {
             if let Some(calls) = CUT.count(MINUTE) {
                 log!(WARN, policy, calls, "debts were cut to the longest that their policies may have");

@@ -1,13 +1,13 @@
 //! What the observer of a dashboard counts.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use serde_json::Value;
 use tokio::time::Instant;
 
 use super::recently_limited::RecentlyLimited;
 use super::traffic::Traffic;
+use crate::decide::decision::Decision;
 use crate::decide::observation::{CallOutcome, Observation};
 use crate::observe::by_policy::ByPolicy;
 use crate::observe::most_limited::LimitedKey;
@@ -56,8 +56,8 @@ impl Counts {
         self.limited.shown(second)
     }
 
-    /// Returns these keys as they are shown, with what is left of their pauses.
-    pub(crate) fn shown(&self, second: u32, most_limited: &[(LimitedKey, Option<Duration>)]) -> Value {
+    /// Returns these keys as they are shown, with their pauses and penalties.
+    pub(crate) fn shown(&self, second: u32, most_limited: &[(LimitedKey, Option<Decision>)]) -> Value {
         self.limited.to_json(second, most_limited)
     }
 }

@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::decide::decision::Decision;
 use crate::observe::most_limited::{LimitedKey, MostLimited};
 
 /// How many keys are counted: a multiple of those that are shown, as the last of a full list may be chance.
@@ -86,13 +86,15 @@ impl RecentlyLimited {
         keys
     }
 
-    /// Returns the keys that are shown with what is left of their pauses, and since when they are counted.
-    pub(super) fn to_json(&self, second: u32, shown: &[(LimitedKey, Option<Duration>)]) -> Value {
-        let keys = shown.iter().map(|(key, paused)| {
+    /// Returns the keys that are shown with their pauses and penalties, if these are known, and since when they are counted.
+    pub(super) fn to_json(&self, second: u32, shown: &[(LimitedKey, Option<Decision>)]) -> Value {
+        let keys = shown.iter().map(|(key, decision)| {
+            let paused = decision.as_ref().and_then(Decision::paused);
+            let penalty_step = decision.as_ref().map_or(0, Decision::penalty_step);
             let LimitedKey { policy, key_hash, key, refusals, overcount, is_cut } = key;
             let key = key.as_ref().filter(|_| self.shows_keys);
             json!({ "policy": &**policy, "key_hash": key_hash, "key": key, "is_cut": is_cut, "refusals": refusals, "overcount": overcount,
-                "paused_seconds": paused.map(|left| left.as_secs_f64()) })
+                "paused_seconds": paused.map(|left| left.as_secs_f64()), "penalty_step": penalty_step })
         });
         json!({ "seconds": second.min(second % PERIOD + PERIOD), "keys": keys.collect::<Vec<_>>() })
     }

@@ -180,6 +180,9 @@ impl MemoryStore {
             CorrectionKind::Refund(charge_id) => self.refund(key, spec, *cost, *charge_id),
             CorrectionKind::Debit => return Corrected::cut(self.debit(key, spec, *cost)),
             CorrectionKind::Pause => self.pause(key, spec, *cost),
+            CorrectionKind::Penalty(steps) => {
+                return self.penalize(key, spec, steps).map_or(Corrected::Whole, Corrected::Penalized);
+            }
             // In process, holds are counted.
             CorrectionKind::Holds(_) => {}
         }
@@ -200,6 +203,13 @@ impl MemoryStore {
     /// wait keep their slots, unless they ask again.
     pub fn pause(&self, key: &Key, spec: &AlgorithmSpec, micros: u64) {
         self.change_behind_queue(key, spec, |state, now| spec.pause(state, now, micros));
+    }
+
+    /// Pauses a key that has refused a call, as its next step says. Returns the step, or `None` if the refusal is no penalty.
+    pub fn penalize(&self, key: &Key, spec: &AlgorithmSpec, steps: &[u64]) -> Option<u64> {
+        let mut step = None;
+        self.change_behind_queue(key, spec, |state, now| step = spec.penalize(state, now, steps));
+        step
     }
 
     /// Changes a state behind all calls that wait, which keep their slots.

@@ -292,7 +292,7 @@ impl RedisStore {
         cost: u64,
         charge_id: Option<ChargeId>,
     ) -> Result<(), StoreError> {
-        self.correct_all(vec![Correction::refund(key.clone(), *spec, cost, charge_id)]).await
+        self.correct_all(vec![Correction::refund(key.clone(), *spec, cost, charge_id)]).await.map(drop)
     }
 
     /// Admits no call of a key until this many microseconds have passed, or until its pause is over if that takes longer. Sent at most
@@ -302,7 +302,7 @@ impl RedisStore {
     ///
     /// If Redis fails. The key may be paused all the same.
     pub async fn pause(&self, key: &Key, spec: &AlgorithmSpec, micros: u64) -> Result<(), StoreError> {
-        self.correct_all(vec![Correction::pause(key.clone(), *spec, micros)]).await
+        self.correct_all(vec![Correction::pause(key.clone(), *spec, micros)]).await.map(drop)
     }
 
     /// Makes corrections with one call, for tests.
@@ -313,9 +313,9 @@ impl RedisStore {
     }
 
     /// Corrects what one call was charged. Once polled, it ends even if it is dropped.
-    pub(crate) async fn correct_all(&self, corrections: Vec<Correction>) -> Result<(), StoreError> {
+    pub(crate) async fn correct_all(&self, corrections: Vec<Correction>) -> Result<Corrected, StoreError> {
         let (sender, receiver) = oneshot::channel();
-        let done = Box::new(|result: Result<Corrected, _>| drop(sender.send(result.map(drop))));
+        let done = Box::new(|result| drop(sender.send(result)));
         self.correct(None, corrections, Urgency::AtOnce, done);
         receiver.await.unwrap_or_else(|_| Err(StoreError::transient("the correction was given up")))
     }

@@ -48,6 +48,8 @@ pub struct SiteOptions {
     pub refundable: bool,
     /// Whether calls pause the key by their output.
     pub pauses: bool,
+    /// For how many microseconds each refusal in turn pauses the key, the last one the longest.
+    pub penalty: &'static [u64],
     /// How many permits the process takes of Redis at a time, if it takes more than a call needs.
     pub lease: Option<u64>,
     /// What to do when the store fails, if it overrides the registry's setting.

@@ -82,7 +82,7 @@ pub(super) async fn change(change: Change, request: ChangeRequest<'_>) -> Result
             let duration = duration.map_err(invalid)?;
             policy.pause(key.clone(), duration).await.map_err(failed)?;
             // The pause may have been cut, or the key be paused for longer.
-            let left = policy.paused(key).await.map_err(failed)?.unwrap_or_default();
+            let left = policy.peek_pause(key).await.map_err(failed)?.paused().unwrap_or_default();
             Ok(json!({ "paused_seconds": left.as_secs_f64() }))
         }
     }

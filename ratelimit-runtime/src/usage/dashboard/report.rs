@@ -1,10 +1,9 @@
 //! What the page shows, as JSON.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 
 use super::change::KeyTexts;
+use crate::decide::decision::Decision;
 use crate::observe::dashboard::counts::Counts;
 use crate::observe::most_limited::LimitedKey;
 use crate::store::Store;
@@ -34,17 +33,18 @@ pub(super) async fn report(counts: &Counts, registry: &Registry, may_reset: bool
     })
 }
 
-/// Adds what is left of the pause of each key. It is not known for keys of limiters, and for those that are too long to be kept.
-async fn with_pauses(registry: &Registry, keys: Vec<LimitedKey>) -> Vec<(LimitedKey, Option<Duration>)> {
+/// Adds what tells the pause and the penalties of each key. They are not known for keys of limiters, and for those that are too long to
+/// be kept.
+async fn with_pauses(registry: &Registry, keys: Vec<LimitedKey>) -> Vec<(LimitedKey, Option<Decision>)> {
     let answers = registry.store_health().healthy;
     let mut with_pauses = Vec::with_capacity(keys.len());
     for key in keys {
         let parts = key.key.clone().filter(|_| answers && !key.is_cut);
-        let paused = match (registry.policy(&key.policy), parts) {
-            (Ok(policy), Some(parts)) => policy.paused(KeyTexts(parts)).await.ok().flatten(),
+        let decision = match (registry.policy(&key.policy), parts) {
+            (Ok(policy), Some(parts)) => policy.peek_pause(KeyTexts(parts)).await.ok(),
             _ => None,
         };
-        with_pauses.push((key, paused));
+        with_pauses.push((key, decision));
     }
     with_pauses
 }

@@ -99,8 +99,9 @@ impl Keyspace {
         let charges: Vec<Charge> = keys.iter().map(|(key, reading)| look(key, reading.spec())).collect();
         let read = |index: usize, outcome: Result<Box<Outcome>, StoreError>| {
             let state = readable(outcome)?.map(|outcome| {
-                let left = outcome.pause(0).map_or(0, |pause| pause.left(outcome.now));
-                keys[index].1.state(&outcome.verdicts[0], left)
+                let pause = outcome.pause(0).unwrap_or_default();
+                let now = outcome.now;
+                keys[index].1.state(&outcome.verdicts[0], (pause.left(now), pause.step(now)))
             });
             match state {
                 Some(state) if state.paused.is_some() => {
@@ -145,7 +146,7 @@ impl Keyspace {
     pub async fn pause(&self, key: &str, reading: &Reading, duration: Duration) -> Result<(), StoreError> {
         let micros = duration.min(MAX_PAUSE).as_micros() as u64;
         let pause = Correction::pause(Key::raw(key), *reading.pausing(), micros);
-        self.store.correct_all(vec![pause]).await
+        self.store.correct_all(vec![pause]).await.map(drop)
     }
 
     /// Returns the version of the overrides in a namespace, and their text; both are empty if there are none.

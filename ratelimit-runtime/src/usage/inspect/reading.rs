@@ -43,6 +43,8 @@ pub struct KeyState {
     pub retry_after: Option<Duration>,
     /// What is left of the key's pause, if it is paused.
     pub paused: Option<Duration>,
+    /// The step of the key's penalties that is not forgiven yet; 0 if there is none.
+    pub penalty_step: u64,
     /// The time until the state ends: the bucket is full, or the window is over. Zero if it has ended, or there is none. `None` for a
     /// concurrency limit, because it is unknown when calls end.
     pub reset_after: Option<Duration>,
@@ -52,7 +54,8 @@ impl KeyState {
     /// Returns whether it is as if the key had no state. Redis deletes it up to a second later.
     #[must_use]
     pub fn has_ended(&self) -> bool {
-        self.reset_after.map_or(self.used == Some(0), |reset_after| reset_after.is_zero())
+        let is_free = self.reset_after.map_or(self.used == Some(0), |reset_after| reset_after.is_zero());
+        is_free && self.penalty_step == 0
     }
 }
 
@@ -119,8 +122,8 @@ impl Reading {
         &self.spec
     }
 
-    /// Returns the state that a decision of cost 0 has found, and what is left of the key's pause.
-    pub(super) fn state(&self, verdict: &Verdict, paused: u64) -> KeyState {
+    /// Returns the state that a decision of cost 0 has found, given what is left of the key's pause and the step of its penalties.
+    pub(super) fn state(&self, verdict: &Verdict, (paused, penalty_step): (u64, u64)) -> KeyState {
         let Verdict { admitted, limit, remaining, retry_after, reset_after, .. } = *verdict;
         let used = limit.saturating_sub(remaining);
         if let AlgorithmSpec::Holds(spec) = self.spec {
@@ -146,6 +149,7 @@ impl Reading {
             limited: knows_whether_limited.then_some(limited),
             retry_after: retry_after.filter(|_| limited && knows_whether_limited).map(Duration::from_micros),
             paused: (paused > 0).then(|| Duration::from_micros(paused)),
+            penalty_step,
             reset_after: Some(Duration::from_micros(reset_after)),
         }
     }
@@ -160,6 +164,7 @@ impl Reading {
             limited: if used == 0 { Some(false) } else { limit.map(|limit| used >= limit) },
             retry_after: None,
             paused: None,
+            penalty_step: 0,
             reset_after: None,
         }
     }

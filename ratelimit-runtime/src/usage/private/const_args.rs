@@ -77,6 +77,31 @@ pub const fn duration(argument: &'static str, value: &str) -> Duration {
     }
 }
 
+/// Returns the microseconds of penalties.
+#[track_caller]
+#[must_use]
+pub const fn penalty<const N: usize>(steps: [Duration; N]) -> [u64; N] {
+    const LONGEST: u64 = 365 * 86_400 * 1_000_000;
+    const MOST: usize = 32;
+    if N > MOST {
+        fail(&["`penalty` has more than 32 steps; the last one repeats, so fewer will do"]);
+    }
+    let (mut all, mut i) = ([0; N], 0);
+    while i < N {
+        all[i] = steps[i].as_micros() as u64;
+        if all[i] > LONGEST {
+            fail(&["`penalty` has a step of more than 365 days"]);
+        }
+        if i > 0 && all[i] < all[i - 1] {
+            fail(&[
+                "`penalty` has a step that is shorter than the one before it; write the shortest one first",
+            ]);
+        }
+        i += 1;
+    }
+    all
+}
+
 /// Returns the period of a calendar.
 #[track_caller]
 #[must_use]

@@ -40,7 +40,7 @@ fn attributes(n: u64, kinds: [Kind; POLICIES]) -> Vec<&'static Definition> {
     let attribute = |(i, (policy, kind)): (usize, (Policy, Kind))| {
         let Kind { is_shadow: shadow, has_charge_when: refundable, is_computed } = kind;
         let name: &'static str = name(true, i).leak();
-        let options = AttributeOptions { index: Some(i), shadow, refundable, pauses: false, lease: None };
+        let options = AttributeOptions { index: Some(i), shadow, refundable, ..AttributeOptions::default() };
         let definition = Definition::new(
             Name::of_limiter(name.into()),
             policy.algorithm(),

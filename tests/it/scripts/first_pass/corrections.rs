@@ -73,10 +73,12 @@ fn random_corrections(
                 0..=8 => CorrectionKind::Refund(Some(receipt)),
                 9 | 10 => CorrectionKind::Refund(None),
                 11 => CorrectionKind::Pause,
+                12 => CorrectionKind::Penalty(&[SECOND / 2, SECOND, 20 * SECOND]),
                 _ => CorrectionKind::Debit,
             };
             let cost = match kind {
                 CorrectionKind::Pause => random.pick(&[0, 1, SECOND, 20 * SECOND]),
+                CorrectionKind::Penalty(_) => 0,
                 CorrectionKind::Debit => random.pick(&[1, 1, 1, 2, 3, 5, 10, 11, 1000, u64::MAX]),
                 CorrectionKind::Refund(_) | CorrectionKind::Holds(_) => {
                     random.pick(&[0, 1, 1, 1, 2, 3, 5, 10, 11, 1000, u64::MAX])
@@ -95,7 +97,11 @@ fn paused(value: &Value, random: &mut Random, now: u64) -> Option<Value> {
     let Value::Text(text) = value else { return None };
     let written = random.pick(&[now - SECOND, now - SECOND, now + 1]);
     let until = random.pick(&[now - SECOND / 2, now + SECOND]);
-    Some(Value::Text([format!("paused: {written} {until} 0 ").as_bytes(), text].concat()))
+    let pause = match random.below(3) {
+        0 => format!("paused: {written} {until} 0 "),
+        _ => format!("penalized: {written} {until} 0 {} {} {SECOND} ", random.below(3), random.below(2)),
+    };
+    Some(Value::Text([pause.as_bytes(), text].concat()))
 }
 
 fn text(result: &Result<Corrected, StoreError>) -> String {

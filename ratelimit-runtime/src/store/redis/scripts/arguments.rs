@@ -212,21 +212,31 @@ fn lead(spec: GcraSpec, cost: u64) -> f64 {
     spec.lead(spec.charge(cost.max(1))).map_or(-1.0, |lead| lead as f64)
 }
 
-/// Returns the arguments of all corrections, packed: of each the number of its algorithm, and as many doubles as of the others.
-pub(super) fn corrections(corrections: &[&Correction], time: u64) -> Argument {
+/// Returns the arguments of all corrections, packed: of each the number of its algorithm, and as many doubles as of the others. If there
+/// are penalties, their steps follow.
+pub(super) fn corrections(corrections: &[&Correction], time: u64) -> Vec<Argument> {
     let mut packed = Vec::with_capacity(corrections.len() * (1 + WIDTH * size_of::<f64>()));
+    let mut all_steps: Vec<f64> = Vec::new();
     for Correction { spec, cost, kind, .. } in corrections {
         let number = spec.kind() as i8;
         let (number, numbers) = match *kind {
             CorrectionKind::Holds(sent) => (number, message(sent)),
             CorrectionKind::Pause => (-number, pause(spec, *cost)),
+            CorrectionKind::Penalty(steps) => {
+                let mut numbers = pause(spec, 0);
+                [numbers[WIDTH - 2], numbers[WIDTH - 1]] = [all_steps.len() as f64, steps.len() as f64];
+                all_steps.extend(steps.iter().map(|step| *step as f64));
+                (-number, numbers)
+            }
             CorrectionKind::Debit => (number, correct(spec, *cost, None, true, time)),
             CorrectionKind::Refund(charge_id) => (number, correct(spec, *cost, charge_id, false, time)),
         };
         packed.push(number as u8);
         packed.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
     }
-    Argument::Packed(packed)
+    let all_steps: Vec<u8> = all_steps.iter().flat_map(|step| step.to_le_bytes()).collect();
+    let penalties = (!all_steps.is_empty()).then_some(Argument::Packed(all_steps));
+    iter::once(Argument::Packed(packed)).chain(penalties).collect()
 }
 
 /// Returns what a process says of its holds.

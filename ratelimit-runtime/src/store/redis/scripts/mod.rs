@@ -126,7 +126,7 @@ impl Scripts {
         time: u64,
     ) -> Result<Invocation<'a>, StoreError> {
         let keys: Result<_, _> = corrections.iter().map(|correction| key_text(&correction.key)).collect();
-        let arguments = vec![arguments::corrections(corrections, time)];
+        let arguments = arguments::corrections(corrections, time);
         Ok(Invocation { script: &self.correct, keys: keys?, arguments })
     }
 }
@@ -227,7 +227,11 @@ pub(super) fn weight(correction: &Correction) -> usize {
             matches!(correction.kind, CorrectionKind::Holds(Sent { message: Message::Release(_), .. }))
         }
     };
-    if in_pass && !matches!(correction.kind, CorrectionKind::Pause) { CORRECTION } else { IN_FULL }
+    if in_pass && !matches!(correction.kind, CorrectionKind::Pause | CorrectionKind::Penalty(_)) {
+        CORRECTION
+    } else {
+        IN_FULL
+    }
 }
 
 /// Returns the key as it is in Redis.

@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use crate::algorithm::believed_holds::Believed;
 use crate::algorithm::holds::HoldsSpec;
-use crate::algorithm::{AlgorithmSpec, Pause, Snapshot, Verdict};
+use crate::algorithm::{AlgorithmSpec, Pause, Penalty, Snapshot, Verdict};
 use crate::store::charge::{Charge, INLINE, Outcome, Pauses, Snapshots, is_peek};
 use crate::store::correction::Corrected;
 use crate::store::error::StoreError;
@@ -48,6 +48,7 @@ pub(in crate::store::redis) fn corrected(count: usize, reply: Value) -> Vec<Resu
         Some(Value::BulkString(text)) if text.is_empty() => Ok(Corrected::Whole),
         Some(Value::BulkString(text)) if text == b"CUT" => Ok(Corrected::Cut),
         Some(Value::BulkString(text)) if text.starts_with(b"HELD") => believed(&text).ok_or_else(unexpected),
+        Some(Value::BulkString(text)) if text.starts_with(b"STEP") => penalized(&text).ok_or_else(unexpected),
         Some(Value::BulkString(text)) => Err(failure(&text)),
         _ => Err(unexpected()),
     };
@@ -63,6 +64,12 @@ fn believed(text: &[u8]) -> Option<Corrected> {
         _ => return None,
     };
     Some(Corrected::Believed(Some(Believed { permits, released })))
+}
+
+/// Returns the step of a penalty, such as `STEP 2`.
+fn penalized(text: &[u8]) -> Option<Corrected> {
+    let step = std::str::from_utf8(text).ok()?.strip_prefix("STEP ")?.parse().ok()?;
+    Some(Corrected::Penalized(step))
 }
 
 /// What a script has read of a key.
@@ -181,8 +188,8 @@ impl ReplyReader {
         let (admitted, pause) = match self.values.next() {
             Some(Value::Int(flag @ 0..=1)) => (flag == 1, None),
             Some(Value::Int(signed)) if signed.unsigned_abs() <= MAX_NUMBER => {
-                let pause = Pause { until: signed.unsigned_abs(), moved: self.number()? };
-                (signed > 0, Some(pause))
+                let (moved, penalty) = (self.number()?, self.penalty()?);
+                (signed > 0, Some(Pause { until: signed.unsigned_abs(), moved, penalty }))
             }
             _ => return Err(unexpected()),
         };
@@ -195,6 +202,13 @@ impl ReplyReader {
             snapshot = HoldsSpec::snapshot(self.now, held, is_forgotten > 0, is_later > 0);
         }
         Ok(Read { admitted, snapshot, pause })
+    }
+
+    fn penalty(&mut self) -> Result<Penalty, StoreError> {
+        let Some(Value::Int(step)) = self.values.next() else { return Err(unexpected()) };
+        let is_spent = step < 0;
+        let step = if is_spent { (step + 1).unsigned_abs() } else { step.unsigned_abs() };
+        Ok(Penalty { step, is_spent, forgiven_in: self.number()? })
     }
 
     fn finish(mut self) -> Result<(), StoreError> {
