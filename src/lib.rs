@@ -58,7 +58,8 @@
 ///
 /// All attributes share further arguments, such as `key` and `key_type` (what calls are counted by), `name`, `cost` (permits of a
 /// call), `timeout` (how long it may wait), `fallback`, `skip_when`, `charge_when`, `settle` (what it really used), `bind`,
-/// `shadow` (report, never refuse) and `on_store_error`: see [Attributes](crate::guide::attributes).
+/// `notify_at` (tell observers at 80 %), `shadow` (report, never refuse) and `on_store_error`: see
+/// [Attributes](crate::guide::attributes).
 ///
 /// A function that is not async works as well. It blocks its thread where the other awaits, and in async code it is an error where it
 /// would have to: see [Code that is not async](crate::guide::blocking).
@@ -109,7 +110,8 @@ pub use ratelimit_macros::rate_limit;
 ///
 /// All attributes share further arguments, such as `key` and `key_type` (what calls are counted by), `name`, `cost` (permits of a
 /// call), `timeout` (how long it may wait), `fallback`, `skip_when`, `charge_when`, `settle` (what it really used), `bind`,
-/// `shadow` (report, never refuse) and `on_store_error`: see [Attributes](crate::guide::attributes).
+/// `notify_at` (tell observers at 80 %), `shadow` (report, never refuse) and `on_store_error`: see
+/// [Attributes](crate::guide::attributes).
 pub use ratelimit_macros::count_limit;
 
 /// Leaky bucket: calls fill a bucket that leaks at a rate, and calls that do not fit are refused. With `queue`, calls leave
@@ -155,7 +157,8 @@ pub use ratelimit_macros::count_limit;
 ///
 /// All attributes share further arguments, such as `key` and `key_type` (what calls are counted by), `name`, `cost` (permits of a
 /// call), `timeout` (how long it may wait), `fallback`, `skip_when`, `charge_when`, `settle` (what it really used), `bind`,
-/// `shadow` (report, never refuse) and `on_store_error`: see [Attributes](crate::guide::attributes).
+/// `notify_at` (tell observers at 80 %), `shadow` (report, never refuse) and `on_store_error`: see
+/// [Attributes](crate::guide::attributes).
 pub use ratelimit_macros::funnel_limit;
 
 /// Sliding window: at most `limit` permits in every interval of length `period`.
@@ -183,7 +186,8 @@ pub use ratelimit_macros::funnel_limit;
 ///
 /// All attributes share further arguments, such as `key` and `key_type` (what calls are counted by), `name`, `cost` (permits of a
 /// call), `timeout` (how long it may wait), `fallback`, `skip_when`, `charge_when`, `settle` (what it really used), `bind`,
-/// `shadow` (report, never refuse) and `on_store_error`: see [Attributes](crate::guide::attributes).
+/// `notify_at` (tell observers at 80 %), `shadow` (report, never refuse) and `on_store_error`: see
+/// [Attributes](crate::guide::attributes).
 pub use ratelimit_macros::window_limit;
 
 /// Semaphore: at most `max` permits held at once, each from the decision about a call until its body has ended.
@@ -228,7 +232,7 @@ pub use ratelimit_macros::window_limit;
 /// All attributes share further arguments, such as `key` and `key_type` (what calls are counted by), `name`, `cost` (permits of a
 /// call), `timeout` (how long it may wait), `fallback`, `skip_when`, `bind`, `shadow` (report, never refuse) and `on_store_error`:
 /// see [Attributes](crate::guide::attributes). Nothing of a call remains charged after it, so `charge_when`, `settle`,
-/// `pause_when` and `lease` belong to the others.
+/// `pause_when`, `notify_at` and `lease` belong to the others.
 pub use ratelimit_macros::concurrency_limit;
 
 pub mod guide;

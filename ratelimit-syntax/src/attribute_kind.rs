@@ -31,6 +31,7 @@ const SHARED: [&str; 16] = [
     "pause_when",
     "penalty",
     "bind",
+    "notify_at",
     "registry",
     "crate",
 ];

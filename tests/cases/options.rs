@@ -154,6 +154,38 @@ async fn with_each_mode(id: u8) -> u8 {
     deny.max(local).max(allow)
 }
 
+struct Shelf<T>(T);
+
+impl<T: AsRef<str>> Shelf<T> {
+    #[count_limit(2, "1d", key = self.0.as_ref(), notify_at = 0.5, registry = registry)]
+    #[window_limit(5, "1d", notify_at = 1.0 / 3.0, registry = registry)]
+    async fn take(&mut self, registry: &Registry, (mut book, _): (String, u8)) -> AppResult<String> {
+        book.push_str(self.0.as_ref());
+        Ok(book)
+    }
+}
+
+#[test]
+fn observers_are_told_by_methods() {
+    isolated(async {
+        let told = Arc::<std::sync::Mutex<Vec<String>>>::default();
+        let seen = Arc::clone(&told);
+        let observed = Registry::builder().observer(move |it| {
+            if it.outcome.name() == "near_limit" {
+                seen.lock().unwrap().push(it.key().join("/"));
+            }
+        });
+        let registry = observed.in_memory();
+        for shelf in ["a", "b"] {
+            assert_eq!(
+                Shelf(shelf).take(&registry, ("book ".to_owned(), 1)).await.unwrap(),
+                format!("book {shelf}")
+            );
+        }
+        assert_eq!(*told.lock().unwrap(), ["a", "b", ""]);
+    });
+}
+
 #[test]
 fn memory_store_ignores_on_store_error() {
     isolated(async {

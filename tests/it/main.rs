@@ -28,6 +28,7 @@ mod macros;
 mod metrics;
 mod model;
 mod most_limited;
+mod notifying;
 mod observer;
 #[cfg(feature = "overrides")]
 mod overrides;

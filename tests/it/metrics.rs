@@ -194,6 +194,35 @@ async fn only_calls_that_waited_are_in_the_histogram() {
     assert_eq!(scrape[&decisions("metered.window", CallOutcome::Admitted, "memory")], 2.0);
 }
 
+#[count_limit(1, "1d", key = user, name = "metered.near", notify_at = 0.8, registry = registry)]
+async fn near_limit(registry: &Registry, user: &str) -> Result<(), Error> {
+    Ok(())
+}
+
+/// They are no decisions.
+#[tokio::test]
+async fn keys_near_their_limits_are_counted_once() {
+    let server = Server::shared();
+    for (source, url) in [("memory", "memory://"), ("redis", &server.url())] {
+        let recorder = recorder();
+        let _recorder = metrics::set_default_local_recorder(&recorder);
+        let registry = builder().connect_lazy(url).unwrap();
+        for user in ["ann", "bob", "ann", "eve", "ann"] {
+            _ = near_limit(&registry, user).await;
+        }
+        until("all are counted", WITHIN, async || {
+            let counted = scrape(&recorder.handle())
+                .remove(r#"ratelimits_near_limit_total{policy="metered.near"}"#)
+                .unwrap_or(0.0);
+            if counted == 3.0 { Ok(()) } else { Err(format!("{counted} are counted")) }
+        })
+        .await;
+        let calls = scrape(&recorder.handle());
+        assert_eq!(calls[&decisions("metered.near", CallOutcome::Admitted, source)], 3.0);
+        assert!(!calls.keys().any(|series| series.contains("outcome=\"near_limit\"")), "{calls:?}");
+    }
+}
+
 #[tokio::test]
 async fn many_policies_share_a_label() {
     let recorder = recorder();
@@ -240,13 +269,14 @@ async fn recorded_series_are_in_dashboard_alerts_and_guide() {
     limiter.pause("a", DAY).await.unwrap();
     let held = on_redis.limiter("metered.held", ConcurrencyLimit::new(1)).unwrap();
     drop(held.try_acquire("a").await.unwrap());
+    near_limit(&builder().in_memory(), "a").await.unwrap();
     let text = recorder.handle().render();
     let described =
         text.lines().filter_map(|line| line.strip_prefix("# HELP ratelimits_")?.split(' ').next());
     let families: BTreeSet<&str> = described.collect();
     let typed = text.lines().filter_map(|line| line.strip_prefix("# TYPE ratelimits_")?.split(' ').next());
     assert_eq!(families, typed.collect(), "each series has a description");
-    assert_eq!(families.len(), 12);
+    assert_eq!(families.len(), 13);
 
     let dashboard: Value = serde_json::from_str(include_str!("../../dashboards/grafana.json")).unwrap();
     let queries = queries(&dashboard);

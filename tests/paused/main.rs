@@ -20,6 +20,7 @@ mod leases;
 #[path = "../it/support/log_capture.rs"]
 mod log_capture;
 mod mirrored;
+mod near;
 mod pauses;
 mod penalties;
 #[path = "../it/support/random.rs"]

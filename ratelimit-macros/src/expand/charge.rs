@@ -82,6 +82,9 @@ fn options(tag: Tag, index: usize, limit: &Limit, lease: &TokenStream) -> TokenS
     };
     let (refundable, pauses) = (limit.corrects() || limit.holds(), limit.pause_when.is_some());
     let penalty = if limit.penalty.is_empty() { quote!(&[]) } else { quote!(&PENALTY) };
+    let notify_at = option(limit.notify_at.as_ref().map(|share| {
+        quote_spanned!(hygienic(share.span())=> __ratelimits::const_args::notify_at("notify_at", #share))
+    }));
     let on_store_error = option(limit.on_store_error.map(|mode| match mode {
         "local" => quote!(__ratelimits::OnStoreError::Local),
         "allow" => quote!(__ratelimits::OnStoreError::Allow),
@@ -106,6 +109,7 @@ fn options(tag: Tag, index: usize, limit: &Limit, lease: &TokenStream) -> TokenS
             pauses: #pauses,
             penalty: #penalty,
             lease: #lease,
+            notify_at: #notify_at,
             on_store_error: #on_store_error,
         }
     }

@@ -1,12 +1,14 @@
-//! The arguments `on_store_error`, `charge_when`, `settle`, `pause_when`, `bind` and `crate`.
+//! The arguments `on_store_error`, `charge_when`, `settle`, `pause_when`, `notify_at`, `bind` and `crate`.
 
-use ratelimit_syntax::expr::{peel, word};
+use quote::ToTokens;
+use ratelimit_syntax::expr::{literal, peel, shown, word};
 use ratelimit_syntax::{AttributeKind, ON_STORE_ERROR, listed};
-use syn::{Expr, Ident, PathArguments, Type};
+use syn::{Expr, Ident, LitStr, PathArguments, Type};
 
 use crate::args::Args;
 use crate::errors::Errors;
 use crate::function::Function;
+use crate::number::is_fraction;
 
 /// Reads what to do when the store fails.
 pub(super) fn on_store_error(args: &Args, errors: &mut Errors) -> Option<&'static str> {
@@ -53,6 +55,51 @@ pub(super) fn pause_when(args: &Args, function: &Function, errors: &mut Errors) 
         );
     }
     of_output(args, "pause_when", "|out| out.retry_after()", function, errors)
+}
+
+/// Reads the share of the limit at which observers are told of a key.
+pub(super) fn notify_at(args: &Args, errors: &mut Errors) -> Option<Expr> {
+    let value = args.value("notify_at")?;
+    if args.kind == AttributeKind::Concurrency {
+        errors.on(
+            value,
+            "what calls hold comes and goes without a window in which to tell of it once; leave out `notify_at`, or write it on another attribute of the function",
+        );
+        return None;
+    }
+    for (argument, problem) in [
+        (
+            "lease",
+            "a process takes the permits of a lease before calls use them, so no call reaches the share; leave out `lease` or `notify_at`",
+        ),
+        (
+            "warmup",
+            "calls at the usual rate empty a bucket with `warmup`, so a share of it says nothing; leave out `notify_at`, or write `borrow` instead of `warmup`",
+        ),
+    ] {
+        if let Some(span) = args.span(argument) {
+            errors.at(span, problem);
+        }
+    }
+    if !is_fraction(value.to_token_stream()) {
+        let share = share_of(value).unwrap_or(0.8);
+        errors.on(
+            value,
+            format!(
+                "`notify_at` is a share of the limit, a number above 0 and below 1 that is the same for all calls; write `notify_at = {share}`"
+            ),
+        );
+        return None;
+    }
+    Some(peel(value).clone())
+}
+
+/// Returns the share that is written as a percentage or in quotes.
+fn share_of(value: &Expr) -> Option<f64> {
+    let text = literal(value).map_or_else(|| shown(value), LitStr::value);
+    let number: f64 = text.trim_end_matches(['%', ' ']).parse().ok()?;
+    let share = if text.contains('%') || number > 1.0 { number / 100.0 } else { number };
+    (share > 0.0 && share < 1.0).then_some(share)
 }
 
 /// Reads the name under which the body sees the decision.

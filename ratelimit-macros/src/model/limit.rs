@@ -40,6 +40,8 @@ pub(crate) struct Limit {
     pub(crate) pause_when: Option<Expr>,
     /// The pauses of a key that refuses calls, one after the other.
     pub(crate) penalty: Vec<LitStr>,
+    /// The share of the limit at which observers are told of a key.
+    pub(crate) notify_at: Option<Expr>,
     /// The name under which the body sees the decision.
     pub(crate) bind: Option<Ident>,
     /// Whether calls are settled, by the output or by a body that has the decision.
@@ -99,6 +101,7 @@ impl Limit {
         let settle = conditions::settle(args, function, errors);
         let pause_when = conditions::pause_when(args, function, errors);
         let penalty = penalty(args, errors);
+        let notify_at = conditions::notify_at(args, errors);
         let bind = conditions::bind(args, errors);
         let krate = conditions::krate(args, errors);
         let expr = |name| args.value(name).map(|value| peel(value).clone());
@@ -122,6 +125,7 @@ impl Limit {
             settle,
             pause_when,
             penalty,
+            notify_at,
             bind,
             shadow: args.has("shadow"),
             registry: expr("registry"),

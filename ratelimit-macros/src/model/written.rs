@@ -20,7 +20,16 @@ impl Written {
         let arguments = args
             .kind
             .own()
-            .chain(["cost", "timeout", "on_store_error", "charge_when", "settle", "pause_when", "penalty"])
+            .chain([
+                "cost",
+                "timeout",
+                "on_store_error",
+                "charge_when",
+                "settle",
+                "pause_when",
+                "penalty",
+                "notify_at",
+            ])
             .filter_map(|name| {
                 let value = match peel(args.value(name)?) {
                     Expr::Closure(closure) => {

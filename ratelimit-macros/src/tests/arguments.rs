@@ -3,8 +3,8 @@
 use super::*;
 
 const OF_COUNT: &str = "the arguments of `count_limit` are `limit`, `period`, `zone`, `lease`, `key`, `key_type`, `prefix`, `name`, \
-                        `cost`, `timeout`, `fallback`, `on_store_error`, `skip_when`, `charge_when`, `settle`, `pause_when`, `penalty`, \
-                        `bind`, `registry`, `crate`, `aligned`, `pass_args`, `shadow`";
+                        `cost`, `timeout`, `fallback`, `on_store_error`, `skip_when`, `charge_when`, `settle`, `pause_when`, \
+                        `penalty`, `bind`, `notify_at`, `registry`, `crate`, `aligned`, `pass_args`, `shadow`";
 
 #[test]
 fn unknown_arguments_are_listed_or_corrected() {

@@ -113,6 +113,54 @@ fn pause_when_is_a_function() {
 }
 
 #[test]
+fn notify_at_is_a_share() {
+    for args in ["5.0", "5.0, borrow", "\"5/s\", refill = interval, shadow", "user.rate, bind = decision"] {
+        let expanded = expands(Rate, &format!("{args}, notify_at = 4.0 / 5.0"), SEND);
+        let share = "notify_at : :: core :: option :: Option :: Some (__ratelimits :: const_args :: notify_at (\"notify_at\" , 4.0 / 5.0))";
+        assert!(expanded.contains(share), "{expanded}");
+    }
+    assert!(expands(Count, "5, 60", SEND).contains("notify_at : :: core :: option :: Option :: None"));
+
+    let problem = "a number above 0 and below 1 that is the same for all calls; write";
+    for (value, instead) in [
+        ("80", "0.8"),
+        ("55", "0.55"),
+        ("80u8", "0.8"),
+        ("\"80%\"", "0.8"),
+        ("\"7.5 %\"", "0.075"),
+        ("\"0.9\"", "0.9"),
+        ("1", "0.8"),
+        ("0", "0.8"),
+        ("800", "0.8"),
+        ("-5", "0.8"),
+        ("SHARE", "0.8"),
+        ("user.share", "0.8"),
+        ("\"most\"", "0.8"),
+    ] {
+        let message = format!("`notify_at` is a share of the limit, {problem} `notify_at = {instead}`");
+        fails_with(Count, "5, 60, notify_at", &[value], &message);
+    }
+    for (kind, args, argument, problem) in [
+        (
+            Rate,
+            "5.0, lease = 5",
+            "lease",
+            "a process takes the permits of a lease before calls use them, so no call reaches the share; leave out `lease` or `notify_at`",
+        ),
+        (
+            Rate,
+            "5.0, warmup = 3",
+            "warmup",
+            "calls at the usual rate empty a bucket with `warmup`, so a share of it says nothing; leave out `notify_at`, or write `borrow` instead of `warmup`",
+        ),
+    ] {
+        fails(kind, &format!("{args}, notify_at = 0.8"), &[(argument, problem)]);
+    }
+    let on_hold = "what calls hold comes and goes without a window in which to tell of it once; leave out `notify_at`, or write it on another attribute of the function";
+    fails_with(Concurrency, "5, notify_at", &["0.8", "80"], on_hold);
+}
+
+#[test]
 fn bind_is_a_name() {
     let message = "`bind` is a name for the decision; write `bind = decision`";
     fails_with(Rate, "5, bind", &["\"decision\"", "5", "a::b", "f()", "self", "crate"], message);

@@ -88,7 +88,7 @@ impl CalendarWindowSpec {
                 0 => 0,
                 _ => paid(if is_unchanged { owed } else { 0 }),
             },
-            charge_id: ChargeId { at: opened, level: 0, credited: 0 },
+            charge_id: ChargeId { at: opened, level: ends, credited: 0 },
         }
     }
 

@@ -28,6 +28,11 @@ impl FixedWindowSpec {
         if self.aligned { opened - opened % self.period } else { opened }
     }
 
+    /// Returns when a window ends, given its first charge.
+    pub(super) fn end(&self, opened: u64) -> u64 {
+        self.start(opened) + self.period
+    }
+
     /// Returns the window as of now, unless nothing of it is left. One that is over has passed on what it owed: each window after it
     /// pays as much as it holds.
     fn current(&self, window: FixedWindowState, now: u64) -> Option<FixedWindowState> {

@@ -268,6 +268,15 @@ impl AlgorithmSpec {
         }
     }
 
+    /// Returns when the window ends that a verdict is about; `None` for what refills, or slides.
+    pub(crate) fn window_end(&self, verdict: &Verdict) -> Option<u64> {
+        match self {
+            AlgorithmSpec::FixedWindow(spec) => Some(spec.end(verdict.charge_id.at)),
+            AlgorithmSpec::CalendarWindow(_) => Some(verdict.charge_id.level),
+            _ => None,
+        }
+    }
+
     /// Returns whether a call of this cost can ever be admitted.
     #[must_use]
     pub fn fits(&self, cost: u64) -> bool {

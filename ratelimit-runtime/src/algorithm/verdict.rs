@@ -48,7 +48,8 @@ pub struct ChargeId {
     /// sub-window.
     pub at: u64,
     /// The permits missing right after the charge (interval refill), the bits of the `f64` of permits stored before it
-    /// (warm-up), or the time of the charge, later than all at other rates (GCRA with numbers that can change).
+    /// (warm-up), the time of the charge, later than all at other rates (GCRA with numbers that can change), or the end of its
+    /// window (calendar).
     pub level: u64,
     /// The bucket's running total of refunds before the charge.
     pub credited: u64,

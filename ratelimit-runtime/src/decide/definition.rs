@@ -17,7 +17,7 @@ use crate::key::missing_key::MissingKey;
 use crate::key::name::Name;
 use crate::key::policy_id::PolicyId;
 use crate::key::{Fingerprint, Head, KeyHead, KeyHeads, PartsOfKey};
-use crate::policy::{Algorithm, Policy};
+use crate::policy::{Algorithm, NotifyAt, Policy};
 use crate::store::error::StoreError;
 
 /// A policy: that of an attribute, or of a limiter.
@@ -38,6 +38,8 @@ pub(crate) struct Definition {
     /// The head of the keys of the first call with other numbers, which is mostly that of all such calls.
     computed: OnceLock<(AlgorithmSpec, KeyHeads)>,
     known_override: KnownOverride,
+    /// The head of the marks of keys of which observers were told.
+    marks: OnceLock<Box<KeyHeads>>,
     /// What an observer keeps of the policy.
     #[cfg(feature = "metrics")]
     pub(crate) attachment: Attachment,
@@ -66,6 +68,8 @@ pub(crate) struct AttributeOptions {
     pub(crate) penalty: &'static [u64],
     /// How many permits the process takes of Redis at a time.
     pub(crate) lease: Option<u64>,
+    /// The share of the limit at which observers are told of a key.
+    pub(crate) notify_at: Option<NotifyAt>,
 }
 
 /// The numbers of a policy, and what follows from them.
@@ -132,6 +136,7 @@ impl Definition {
             literal: None,
             computed: OnceLock::new(),
             known_override: KnownOverride::default(),
+            marks: OnceLock::new(),
             #[cfg(feature = "metrics")]
             attachment: Attachment::default(),
             refusal_log: LogBound::default(),
@@ -229,6 +234,14 @@ impl Definition {
     pub(crate) fn head<'a>(&'a self, spec: &'a AlgorithmSpec) -> Head<'a> {
         let (prefix, name) = (&*self.prefix, self.name.as_str());
         Head { prefix, name, shape: spec, function: self.function.as_deref() }
+    }
+
+    /// Returns the heads of the marks of keys of which observers were told, and what these are made from.
+    pub(crate) fn marks(&self) -> (&KeyHeads, Head<'_>) {
+        // No key of a policy is like it, as its shape is two pieces.
+        let (prefix, name, shape) = (&*self.prefix, self.name.as_str(), &"near:1");
+        let head = Head { prefix, name, shape, function: self.function.as_deref() };
+        (self.marks.get_or_init(|| Box::new(KeyHeads::new(head))), head)
     }
 
     /// Returns the numbers of a call: those that were computed for it, or the literal ones.
@@ -371,6 +384,15 @@ impl Definition {
         if let Some(pauses) = self.error_log.count(MINUTE) {
             let policy = self.name.as_str();
             log!(WARN, policy, %error, pauses, "failed to pause keys");
+        }
+    }
+
+    /// Logs that it is not known whether observers were told of a key. Must not be called under a lock.
+    #[cold]
+    pub(crate) fn log_failed_notice(&self, error: &StoreError) {
+        if let Some(keys) = self.error_log.count(MINUTE) {
+            let policy = self.name.as_str();
+            log!(WARN, policy, %error, keys, "failed to tell observers of keys that near their limit");
         }
     }
 

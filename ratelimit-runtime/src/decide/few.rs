@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::charges::{Charges, PolicyCharge};
-use crate::algorithm::{ChargeId, PlainSpec};
+use crate::algorithm::{ChargeId, PlainSpec, Verdict};
 use crate::decide::backend::Backend;
 use crate::decide::caller::{Caller, FewDecision};
 use crate::decide::decision::{Decision, ObservedHolds, SinglePolicy};
@@ -94,6 +94,11 @@ impl Backend {
                 parts,
             );
         }
+        for (i, parts) in parts.into_iter().enumerate() {
+            if few.charges[i].definition.attribute.notify_at.is_some() {
+                self.notify_one(few.charges[i], &few.verdict(i), parts);
+            }
+        }
         Some((observers, parts))
     }
 
@@ -118,16 +123,19 @@ fn plain<'a>(charge: &'a PolicyCharge<'_>) -> Option<PlainCharge<'a, &'a PlainSp
 }
 
 impl<const N: usize> Few<'_, N> {
-    /// Returns what a policy says, and what identifies its charge. If another one refuses the call, those that admit it report the state
-    /// as it is.
+    /// Returns what a policy says. If another one refuses the call, those that admit it report the state as it is.
+    #[inline(always)]
+    fn verdict(&self, i: usize) -> Verdict {
+        let PlainOutcome { now, admitted, ref admits, ref snapshots } = *self.outcome;
+        let (numbers, PlainCharge { spec, cost, .. }) = (&self.charges[i].numbers, &self.asked[i]);
+        let charged = if admits[i] && !admitted { 0 } else { *cost };
+        spec.verdict(numbers.limit(**spec), snapshots[i], now, charged, admits[i])
+    }
+
+    /// Returns it as callers see it, and what identifies the charge.
     #[inline(always)]
     fn said(&self, i: usize) -> (SinglePolicy, ChargeId) {
-        let PlainOutcome { now, admitted, ref admits, ref snapshots } = *self.outcome;
-        let (PolicyCharge { definition, numbers, .. }, PlainCharge { spec, cost, .. }) =
-            (self.charges[i], &self.asked[i]);
-        let charged = if admits[i] && !admitted { 0 } else { *cost };
-        let verdict = spec.verdict(numbers.limit(**spec), snapshots[i], now, charged, admits[i]);
-        let policy = definition.get();
+        let (verdict, policy) = (self.verdict(i), self.charges[i].definition.get());
         let name = policy.static_name().unwrap_or_default();
         (SinglePolicy::new(name, policy.algorithm, &verdict), verdict.charge_id)
     }

@@ -14,7 +14,9 @@ mod endpoint;
 pub(crate) mod error;
 mod few;
 pub(crate) mod health;
+mod notifying;
 pub(crate) mod observation;
+mod observing;
 pub(crate) mod on_store_error;
 #[cfg(feature = "overrides")]
 mod overridden;
@@ -31,6 +33,7 @@ pub(crate) mod pausing;
 mod penalties;
 pub(crate) mod request;
 mod single;
+mod told;
 mod wait_queues;
 mod waiter_limit;
 
@@ -46,10 +49,9 @@ pub(crate) use self::caller::{Caller, FewDecision};
 use self::charges::{Blocked, Charges, Failure, PolicyCharge};
 use self::decision::{Decision, SinglePolicy};
 use self::error::Error;
-use self::observation::Observers;
 use self::request::AcquireRequest;
 pub(crate) use self::single::SingleDecision;
-use crate::algorithm::{KindOfPlain, PlainSnapshot, PlainSpec, Verdict};
+use crate::algorithm::{KindOfPlain, PlainSpec, Verdict};
 use crate::key::missing_key::MissingKey;
 use crate::key::{Fingerprint, KeyParts, PartsOfKey};
 use crate::store::decided_by::DecidedBy;
@@ -128,8 +130,8 @@ impl Backend {
             && !charge.definition.attribute.refundable
             && let Some(admitted) = caller.admitted()
         {
-            if let Some(observers) = self.observers() {
-                observe_admitted(observers, charge, (outcome.now, outcome.snapshots[0]), parts());
+            if self.observers().is_some() {
+                self.observe_admitted(charge, (outcome.now, outcome.snapshots[0]), parts());
             }
             return Some(admitted);
         }
@@ -267,6 +269,11 @@ impl Backend {
     ) -> C::Decision {
         if let Some(observers) = self.observers() {
             decision.observe(observers, parts.all());
+            if decision.charge.definition.attribute.notify_at.is_some()
+                && let Some(verdict) = &decision.state()
+            {
+                self.notify_one(decision.charge, verdict, parts.all());
+            }
         }
         if decision.charge.shadow && !decision.admitted {
             decision.charge.definition.log_shadow_refusal();
@@ -365,7 +372,7 @@ impl Backend {
 
     /// Tells observers and the log what became of a request. Returns what tells them of the ends of its holds.
     fn report(&self, acquired: &Acquired<'_>) -> Vec<Arc<Hold>> {
-        let holds = self.observers().map(|observers| observers.decided(acquired)).unwrap_or_default();
+        let holds = if self.observers().is_some() { self.observe(acquired) } else { Vec::new() };
         for policy in acquired.request.policies().iter().filter(|policy| acquired.is_shadow(policy)) {
             if let Some(failure) = acquired.shadow_failure(policy) {
                 policy.definition.log_shadow_failure(&failure.into());
@@ -479,20 +486,6 @@ impl Backend {
         let verdict = denials?.find(key, spec, cost)?;
         let is_leased = lease.is_some() && leases.suffice(key, spec, cost);
         (!is_leased).then_some(verdict)
-    }
-}
-
-/// Tells observers of a charge that was admitted by the lock-free steps. Not compiled into each call.
-#[cold]
-#[inline(never)]
-fn observe_admitted(
-    observers: &Observers,
-    charge: &PolicyCharge<'_>,
-    seen: (u64, PlainSnapshot),
-    parts: &KeyParts,
-) {
-    if let Some(spec) = &charge.plain() {
-        observers.plain(charge, spec, seen, (true, true), parts.all());
     }
 }
 

@@ -3,12 +3,14 @@
 #[cfg(any(test, feature = "test-util"))]
 mod for_tests;
 mod holds;
+mod near;
 
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub(crate) use self::near::Near;
 use crate::algorithm::{AlgorithmSpec, PlainSnapshot, PlainSpec, Verdict, known};
 #[cfg(feature = "metrics")]
 use crate::base::clock::Clock;
@@ -97,6 +99,34 @@ pub enum CallOutcome {
     /// for as long as [`Observation::held`] says. This is no call. It follows once on each call that was [`Admitted`](Self::Admitted),
     /// by a shadow as well, unless the source is [`Allowed`](DecidedBy::Allowed): such calls hold nothing.
     Released,
+    /// The key has used the share of its limit that the attribute's `notify_at` says: once for each window, or in the time in which an
+    /// empty bucket fills up, over all processes. [`Observation::quota`] is that of the call that has found it there. This is no call, and
+    /// costs nothing. With Redis it comes a moment after that call.
+    ///
+    /// ```
+    /// use ratelimits::observe::CallOutcome;
+    /// use ratelimits::{Error, Registry, count_limit};
+    ///
+    /// #[count_limit(10, "1d", key = tenant, notify_at = 0.8, registry = registry)]
+    /// async fn export(registry: &Registry, tenant: &str) -> Result<(), Error> {
+    ///     Ok(())
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Error> {
+    /// let (told, events) = std::sync::mpsc::channel();
+    /// let observed = Registry::builder().observer(move |seen| {
+    ///     if seen.outcome == CallOutcome::NearLimit {
+    ///         let _ = told.send(seen.key().join(":"));
+    ///     }
+    /// });
+    /// let registry = observed.in_memory();
+    /// for _ in 0..10 {
+    ///     export(&registry, "tenant-7").await?;
+    /// }
+    /// assert_eq!(events.try_iter().collect::<Vec<_>>(), ["tenant-7"]);
+    /// # Ok(()) }
+    /// ```
+    NearLimit,
 }
 
 /// What a policy has left after a decision, in the terms of [`Decision`](crate::Decision).
@@ -230,6 +260,7 @@ impl CallOutcome {
             CallOutcome::Invalid => "invalid",
             CallOutcome::Paused => "paused",
             CallOutcome::Released => "released",
+            CallOutcome::NearLimit => "near_limit",
         }
     }
 

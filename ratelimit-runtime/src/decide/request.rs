@@ -168,6 +168,11 @@ impl AcquireRequest {
         self.charges.iter().any(|charge| charge.cost > 0)
     }
 
+    /// Whether observers are told of keys of any policy that near their limits.
+    pub(crate) fn notifies(&self) -> bool {
+        self.policies.iter().any(|policy| policy.definition.attribute.notify_at.is_some())
+    }
+
     /// Whether none of its policies can refuse.
     pub(crate) fn is_shadow(&self) -> bool {
         self.charges.iter().all(|charge| charge.shadow)

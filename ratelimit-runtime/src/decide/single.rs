@@ -1,5 +1,6 @@
 //! The decision about a call with a single charge, which is decided without a list.
 
+use std::slice;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use crate::decide::error::{Error, KeptKey};
 use crate::decide::observation::Observers;
 use crate::key::{Fingerprint, PartsOfKey};
 use crate::store::decided_by::DecidedBy;
-use crate::store::{Hold, MemoryStore, PlainOutcome, PlainReceipt};
+use crate::store::{Charge, Hold, MemoryStore, PlainOutcome, PlainReceipt};
 
 /// What became of a single charge.
 #[derive(Clone, Copy, Debug)]
@@ -100,6 +101,20 @@ impl<'a> SingleDecision<'a> {
             }
             Said::Verdict(verdict) => **verdict,
         }
+    }
+
+    /// Returns a verdict that tells what the key has used now; `None` if the decision was remembered, or the key is paused, and so has
+    /// nothing left whatever it has used.
+    #[cold]
+    pub(crate) fn state(&self) -> Option<Verdict> {
+        let memory = self.memory?;
+        if self.admitted || matches!(self.said, Said::Plain(..)) {
+            return Some(self.verdict());
+        }
+        let look = Charge { cost: 0, ..self.charge.in_process(self.key) };
+        let mut outcome = memory.decide(slice::from_ref(&look));
+        let is_paused = outcome.pause(0).is_some_and(|pause| pause.left(outcome.now) > 0);
+        outcome.verdicts.pop().filter(|_| !is_paused)
     }
 
     /// Whether the call goes ahead.

@@ -21,6 +21,7 @@ const WAIT: &str = "ratelimits_wait_seconds";
 pub(crate) const WAITING: &str = "ratelimits_waiting";
 pub(crate) const STORE_UP: &str = "ratelimits_store_up";
 const PAUSES: &str = "ratelimits_pauses_total";
+const NEAR_LIMIT: &str = "ratelimits_near_limit_total";
 pub(crate) const OUTAGES: &str = "ratelimits_store_outages_total";
 pub(crate) const FAILED_DECISIONS: &str = "ratelimits_store_failed_decisions_total";
 pub(crate) const OVERRIDE_PROBLEMS: &str = "ratelimits_override_problems";
@@ -39,6 +40,9 @@ pub(crate) const OVERRIDE_PROBLEMS: &str = "ratelimits_override_problems";
 /// outage, are left out.
 ///
 /// `ratelimits_pauses_total` counts [pauses](crate::Limiter::pause) of keys, which are no decisions.
+///
+/// `ratelimits_near_limit_total` counts keys that have used the share of their limit that `notify_at` says, once for each window over
+/// all processes. These are no decisions.
 ///
 /// `ratelimits_holds` is how many permits calls of this process hold now of a [concurrency limit](crate::ConcurrencyLimit), over all
 /// of its keys, and `ratelimits_hold_seconds` has each of these calls once it has ended, in seconds. A shadow holds what it admits.
@@ -69,6 +73,9 @@ pub fn observer() -> impl Fn(&Observation<'_>) + Send + Sync + 'static {
         if seen.outcome == CallOutcome::Paused {
             return counter!(PAUSES, "policy" => series.label().clone()).increment(1);
         }
+        if seen.outcome == CallOutcome::NearLimit {
+            return counter!(NEAR_LIMIT, "policy" => series.label().clone()).increment(1);
+        }
         if seen.outcome == CallOutcome::Released {
             return series.end_hold(seen);
         }
@@ -93,6 +100,11 @@ pub fn describe() {
         "The burst, capacity or limit of the policy, in permits; for a queue its capacity plus one."
     );
     describe_counter!(PAUSES, Unit::Count, "Pauses of keys, for each policy.");
+    describe_counter!(
+        NEAR_LIMIT,
+        Unit::Count,
+        "Keys that have used the share of `notify_at`, once a window."
+    );
     describe_gauge!(HOLDS, Unit::Count, "Permits that calls hold now, for each concurrency limit.");
     describe_histogram!(HOLD_TIME, Unit::Seconds, "How long calls held their permits.");
     describe_gauge!(WAITING, Unit::Count, "Calls that wait for permits now.");

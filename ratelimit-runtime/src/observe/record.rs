@@ -30,7 +30,8 @@ impl RequestDecisions {
     /// Adds a decision. Of several on one key the last one counts, and of several keys the tightest. Decisions of shadow policies do
     /// not concern the client.
     pub(crate) fn add(&self, seen: &Observation<'_>) {
-        let Some(quota) = seen.quota().filter(|_| !seen.shadow) else { return };
+        let is_call = seen.outcome != CallOutcome::NearLimit;
+        let Some(quota) = seen.quota().filter(|_| is_call && !seen.shadow) else { return };
         let (limited, decided) = (seen.outcome == CallOutcome::Limited, clock::PROCESS.now());
         let mut policies = self.lock();
         let Some(policy) = policies.iter_mut().find(|policy| *policy.name == *seen.policy) else {

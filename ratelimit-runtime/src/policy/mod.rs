@@ -6,6 +6,7 @@ mod attribute_kind;
 mod concurrency_limit;
 mod fixed_window;
 mod leaky_bucket;
+mod notify_at;
 pub(crate) mod numbers;
 #[cfg(feature = "serde")]
 mod serde;
@@ -21,6 +22,7 @@ pub(crate) use arguments::Number;
 pub use concurrency_limit::ConcurrencyLimit;
 pub use fixed_window::FixedWindow;
 pub use leaky_bucket::LeakyBucket;
+pub use notify_at::NotifyAt;
 pub use sliding_window::SlidingWindow;
 pub use token_bucket::TokenBucket;
 

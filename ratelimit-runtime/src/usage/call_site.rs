@@ -153,11 +153,13 @@ impl CallSite {
             pauses,
             penalty,
             lease,
+            notify_at,
             on_store_error,
             ..
         } = self.attribute.options;
         let (keys, function) = ((prefix, PolicyId::new(prefix, name)), tag.of(function));
-        let attribute = AttributeOptions { index: Some(policy), shadow, refundable, pauses, penalty, lease };
+        let attribute =
+            AttributeOptions { index: Some(policy), shadow, refundable, pauses, penalty, lease, notify_at };
         let name = Name { text: name.into(), interned: Some(name) };
         let mut definition =
             Definition::new(name, algorithm, keys, function).of_attribute(attribute, on_store_error);

@@ -6,6 +6,7 @@
 //! | `ratelimits_wait_seconds` | histogram | `policy` | how long calls waited, of those that did |
 //! | `ratelimits_limit` | gauge | `policy` | the burst, capacity or limit of the policy, in permits; for a `queue` its capacity plus one |
 //! | `ratelimits_pauses_total` | counter | `policy` | pauses of keys that this process has made |
+//! | `ratelimits_near_limit_total` | counter | `policy` | keys that have used the share of `notify_at`, once for each window |
 //! | `ratelimits_holds` | gauge | `policy` | permits that calls of concurrency limits hold now |
 //! | `ratelimits_hold_seconds` | histogram | `policy` | how long they held them, once they have ended |
 //! | `ratelimits_waiting` | gauge | | calls that wait now |
@@ -15,7 +16,7 @@
 //! | `ratelimits_store_failed_decisions_total` | counter | | decisions that the store failed to make |
 //! | `ratelimits_override_problems` | gauge | | overrides that are ignored, and one more while overrides cannot be read |
 //!
-//! An [`observer`] records the first six, the store itself `ratelimits_store_seconds`, and [`record_state`] the others. No label
+//! An [`observer`] records the first seven, the store itself `ratelimits_store_seconds`, and [`record_state`] the others. No label
 //! has a part of a key. At most 1,000 policies of an observer have a label of their own, and all further ones share
 //! `policy="(other)"`.
 

@@ -1,6 +1,7 @@
 //! `ratelimits list`.
 
-use ratelimits::{FixedWindow, Registry, SlidingWindow};
+use ratelimits::observe::CallOutcome;
+use ratelimits::{Error, FixedWindow, Registry, SlidingWindow, count_limit};
 use serde_json::json;
 
 use crate::command::{HOUR, registry, run, run_with_input, slow_bucket};
@@ -61,6 +62,34 @@ async fn inventory_tells_limits_and_policies_without_keys() {
         row("app::send#2", "sms", "fixed window", 1, 1),
     ];
     assert_eq!(listed.json(), json!({"policies": rows, "foreign_keys": 0}));
+}
+
+#[count_limit(2, "1h", key = user, name = "list::near", notify_at = 0.5, registry = registry)]
+async fn near(registry: &Registry, user: &str) -> Result<(), Error> {
+    Ok(())
+}
+
+/// What says that observers were told of a key is no state of it.
+#[tokio::test]
+async fn marks_of_keys_near_their_limits_are_not_listed() {
+    let (server, (told, mut events)) = (Server::shared(), tokio::sync::mpsc::unbounded_channel());
+    let observed = Registry::builder().namespace("list-near").observer(move |seen| {
+        if seen.outcome == CallOutcome::NearLimit {
+            told.send(seen.key().join("/")).unwrap();
+        }
+    });
+    let registry = observed.deadline(HOUR).connect(&server.url()).await.unwrap();
+    near(&registry, "u1").await.unwrap();
+    assert_eq!(events.recv().await.unwrap(), "u1");
+    let keys: Vec<String> = server.command(&["KEYS", "list-near:*:near:1:*"]).await;
+    assert_eq!(keys.len(), 1, "{keys:?}");
+    let listed = run(&server.url(), &["list", "--json", "--namespace", "list-near"]).json();
+    assert_eq!(
+        (&listed["policies"][0]["keys"], listed["policies"].as_array().unwrap().len()),
+        (&json!(1), 1)
+    );
+    let deleted = run(&server.url(), &["reset", "--namespace", "list-near", "list::near", "u1"]);
+    assert_eq!(deleted.success(), "deleted 1 key\n");
 }
 
 #[tokio::test]

@@ -148,7 +148,6 @@ impl Backend {
     }
 
     /// Returns the namespace as keys in Redis begin with it.
-    #[cfg(all(feature = "overrides", feature = "redis"))]
     pub(crate) fn namespace_text(&self) -> &NamespaceText {
         &self.namespace_text
     }

@@ -43,7 +43,10 @@ impl Traffic {
             CallOutcome::ShadowLimited => &self.shadow_limited,
             CallOutcome::MissingKey | CallOutcome::StoreError | CallOutcome::Invalid => &self.failed,
             // Neither admitted nor refused by this policy, or no call.
-            CallOutcome::NotCharged | CallOutcome::Paused | CallOutcome::Released => return,
+            CallOutcome::NotCharged
+            | CallOutcome::Paused
+            | CallOutcome::Released
+            | CallOutcome::NearLimit => return,
         };
         calls.add(second);
         if !seen.waited.is_zero() {

@@ -8,7 +8,7 @@ use crate::base::rate::Rate;
 use crate::base::units;
 use crate::decide::request::max_wait;
 use crate::policy::numbers::{cost_of, count_of, rate_of};
-use crate::policy::{FixedWindow, Policy};
+use crate::policy::{FixedWindow, NotifyAt, Policy};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -138,6 +138,13 @@ pub const fn timeout(argument: &'static str, value: &str) -> Duration {
         Ok(timeout) => timeout,
         Err(problem) => fail(&["`", argument, "` ", problem]),
     }
+}
+
+/// Returns the share of a limit at which observers are told of a key.
+#[track_caller]
+#[must_use]
+pub const fn notify_at(argument: &'static str, share: f64) -> NotifyAt {
+    valid(argument, NotifyAt::new(share))
 }
 
 /// Returns the microseconds of a maximum wait.

@@ -296,6 +296,9 @@ impl RegistryBuilder {
     /// [`ConcurrencyLimit`](crate::ConcurrencyLimit) is reported once more, when it releases them:
     /// [`CallOutcome::Released`](crate::CallOutcome::Released). That may be in a `Drop`, on any thread.
     ///
+    /// A key that has used the share of its limit which `notify_at` of an attribute says is reported once for each window:
+    /// [`CallOutcome::NearLimit`](crate::CallOutcome::NearLimit). With Redis that is in a task.
+    ///
     /// Not reported are calls with a cost of 0, calls that are dropped before they are decided, and refunds: a call with
     /// `charge_when` is reported as admitted. A refusal that repeats what Redis has said lately reports only the policies that are
     /// known to refuse. If a policy of a call is invalid, or a part of its key is missing, only such policies are reported.
