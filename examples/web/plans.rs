@@ -37,6 +37,7 @@ impl Plan {
     period = "month",
     zone = org.zone,
     key = org.id,
+    notify_at = 0.8,
     name = "exports"
 )]
 async fn export(org: &Org) -> Result<String, Error> {
@@ -54,21 +55,17 @@ fn org(id: &str) -> Option<Org> {
     Some(Org { id, plan, zone })
 }
 
-/// Tells customers when they have used four fifths of a quota: the call that passes this share does, and no other.
+/// Tells customers when they have used four fifths of a quota, which is once a month.
 fn tell_at_80_percent(seen: &Observation<'_>) {
-    if seen.policy == "exports"
-        && seen.outcome == CallOutcome::Admitted
+    if seen.outcome == CallOutcome::NearLimit
         && let Some(quota) = seen.quota()
     {
         let used = quota.limit - quota.remaining;
-        let share = (quota.limit * 4).div_ceil(5);
-        if used >= share && used - seen.cost < share {
-            println!(
-                "mail to {}: you have used {used} of {} exports this month",
-                seen.key().join(":"),
-                quota.limit
-            );
-        }
+        println!(
+            "mail to {}: you have used {used} of {} exports this month",
+            seen.key().join(":"),
+            quota.limit
+        );
     }
 }
 
