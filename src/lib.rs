@@ -58,7 +58,7 @@
 ///
 /// All attributes share further arguments, such as `key` and `key_type` (what calls are counted by), `name`, `cost` (permits of a
 /// call), `timeout` (how long it may wait), `fallback`, `skip_when`, `charge_when`, `settle` (what it really used), `bind`,
-/// `notify_at` (tell observers at 80 %), `shadow` (report, never refuse) and `on_store_error`: see
+/// `penalty` (pause a key that is refused), `notify_at` (tell observers at 80 %), `shadow` (report, never refuse) and `on_store_error`: see
 /// [Attributes](crate::guide::attributes).
 ///
 /// A function that is not async works as well. It blocks its thread where the other awaits, and in async code it is an error where it
@@ -110,7 +110,7 @@ pub use ratelimit_macros::rate_limit;
 ///
 /// All attributes share further arguments, such as `key` and `key_type` (what calls are counted by), `name`, `cost` (permits of a
 /// call), `timeout` (how long it may wait), `fallback`, `skip_when`, `charge_when`, `settle` (what it really used), `bind`,
-/// `notify_at` (tell observers at 80 %), `shadow` (report, never refuse) and `on_store_error`: see
+/// `penalty` (pause a key that is refused), `notify_at` (tell observers at 80 %), `shadow` (report, never refuse) and `on_store_error`: see
 /// [Attributes](crate::guide::attributes).
 pub use ratelimit_macros::count_limit;
 
@@ -157,7 +157,7 @@ pub use ratelimit_macros::count_limit;
 ///
 /// All attributes share further arguments, such as `key` and `key_type` (what calls are counted by), `name`, `cost` (permits of a
 /// call), `timeout` (how long it may wait), `fallback`, `skip_when`, `charge_when`, `settle` (what it really used), `bind`,
-/// `notify_at` (tell observers at 80 %), `shadow` (report, never refuse) and `on_store_error`: see
+/// `penalty` (pause a key that is refused), `notify_at` (tell observers at 80 %), `shadow` (report, never refuse) and `on_store_error`: see
 /// [Attributes](crate::guide::attributes).
 pub use ratelimit_macros::funnel_limit;
 
@@ -186,7 +186,7 @@ pub use ratelimit_macros::funnel_limit;
 ///
 /// All attributes share further arguments, such as `key` and `key_type` (what calls are counted by), `name`, `cost` (permits of a
 /// call), `timeout` (how long it may wait), `fallback`, `skip_when`, `charge_when`, `settle` (what it really used), `bind`,
-/// `notify_at` (tell observers at 80 %), `shadow` (report, never refuse) and `on_store_error`: see
+/// `penalty` (pause a key that is refused), `notify_at` (tell observers at 80 %), `shadow` (report, never refuse) and `on_store_error`: see
 /// [Attributes](crate::guide::attributes).
 pub use ratelimit_macros::window_limit;
 
@@ -232,7 +232,7 @@ pub use ratelimit_macros::window_limit;
 /// All attributes share further arguments, such as `key` and `key_type` (what calls are counted by), `name`, `cost` (permits of a
 /// call), `timeout` (how long it may wait), `fallback`, `skip_when`, `bind`, `shadow` (report, never refuse) and `on_store_error`:
 /// see [Attributes](crate::guide::attributes). Nothing of a call remains charged after it, so `charge_when`, `settle`,
-/// `pause_when`, `notify_at` and `lease` belong to the others.
+/// `pause_when`, `penalty`, `notify_at` and `lease` belong to the others.
 pub use ratelimit_macros::concurrency_limit;
 
 pub mod guide;

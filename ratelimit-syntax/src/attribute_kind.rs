@@ -16,7 +16,7 @@ pub enum AttributeKind {
 }
 
 /// The arguments with a value that all attributes have.
-const SHARED: [&str; 16] = [
+const SHARED: [&str; 17] = [
     "key",
     "key_type",
     "prefix",

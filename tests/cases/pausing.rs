@@ -8,7 +8,7 @@ use ratelimits::{count_limit, rate_limit};
 
 use super::app::{AppError, AppResult, assert_admits_one, assert_outputs, isolated};
 
-#[count_limit(1, "1d", key = key, pause_when = |out| out.is_err().then_some(Duration::ZERO))]
+#[count_limit(1, "1d", key = key, penalty = ["1s", "1d"], pause_when = |out| out.is_err().then_some(Duration::ZERO))]
 async fn generic<K: Display, const N: usize>(key: K, numbers: [u8; N]) -> AppResult<usize> {
     let parsed: u64 = key.to_string().parse()?;
     if parsed == 9 {
@@ -37,7 +37,7 @@ struct Api;
 
 #[async_trait]
 impl Service for Api {
-    #[count_limit(1, "1d", key = text, pause_when = |_| None)]
+    #[count_limit(1, "1d", key = text, penalty = ["1h"], pause_when = |_| None)]
     async fn call(&self, text: String) -> AppResult<String> {
         tokio::task::yield_now().await;
         Ok(text)

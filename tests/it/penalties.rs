@@ -1,8 +1,8 @@
 //! Keys that a refusal pauses, in every process.
 
-use std::collections::BTreeSet;
-use std::fs;
 use std::time::Duration;
+#[cfg(feature = "overrides")]
+use std::{collections::BTreeSet, fs};
 
 use ratelimits::{Error, Registry, count_limit, rate_limit, window_limit};
 use tokio::task::JoinSet;
@@ -173,9 +173,11 @@ async fn lost_data_ends_penalties() {
 }
 
 /// A file of overrides that has none.
+#[cfg(feature = "overrides")]
 const NONE: &str = "# none\n";
 
 /// A bucket that may be penalized has one state, whatever its numbers, and so does a window.
+#[cfg(feature = "overrides")]
 #[tokio::test]
 async fn overrides_forget_no_penalty() {
     let path = std::env::temp_dir().join(format!("ratelimits-penalties-{}.toml", std::process::id()));

@@ -111,7 +111,10 @@ impl Store {
                 store.refund(key, spec, cost, charge_id);
                 Ok(())
             }
-            Store::Redis(store) => store.refund(key, spec, cost, charge_id).await,
+            Store::Redis(store) => {
+                let refund = Correction::refund(key.clone(), *spec, cost, charge_id);
+                store.correct_all(vec![refund]).await.map(drop)
+            }
         }
     }
 

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use crate::key::Key;
 use crate::store::charge::{Charge, Outcome, SharedCharges};
-use crate::store::correction::{Correction, OnCorrected, Urgency};
+use crate::store::correction::{Corrected, Correction, OnCorrected, Urgency};
 use crate::store::denials::Denials;
 use crate::store::error::StoreError;
 use crate::store::hold::Hold;
@@ -105,7 +105,7 @@ impl RedisStore {
         match *self {}
     }
 
-    pub(crate) async fn correct_all(&self, _corrections: Vec<Correction>) -> Result<(), StoreError> {
+    pub(crate) async fn correct_all(&self, _corrections: Vec<Correction>) -> Result<Corrected, StoreError> {
         match *self {}
     }
 

@@ -54,7 +54,7 @@ async fn inventory_tells_limits_and_policies_without_keys() {
     let listed = run_with_input(&server.url(), &[&arguments[..], &["--json"]].concat(), INVENTORY);
     let row = |policy, prefix, algorithm, keys, limited| {
         json!({"policy": policy, "prefix": prefix, "algorithm": algorithm, "keys": keys, "limited": limited,
-            "unknown": 0, "paused": 0, "unused": 0, "unreadable": 0, "override": null})
+            "unknown": 0, "paused": 0, "penalized": 0, "unused": 0, "unreadable": 0, "override": null})
     };
     let rows = [
         row("app::idle", "", "leaky bucket", 0, 0),

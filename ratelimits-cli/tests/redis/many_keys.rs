@@ -79,7 +79,7 @@ async fn all_keys_are_read_by_short_commands() {
     let quarter = count / 4;
     let row = |policy, algorithm, limited, unknown| {
         json!({"policy": policy, "prefix": "", "algorithm": algorithm, "keys": quarter, "limited": limited,
-            "unknown": unknown, "paused": 0, "unused": 0, "unreadable": 0, "override": null})
+            "unknown": unknown, "paused": 0, "penalized": 0, "unused": 0, "unreadable": 0, "override": null})
     };
     let rows = [
         row("many::bucket", "token bucket", quarter / 10, 0),

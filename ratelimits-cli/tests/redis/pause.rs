@@ -44,6 +44,11 @@ async fn upstream(user: u64) -> Result<(), Error> {
     Ok(())
 }
 
+#[rate_limit(rate = "1/h", burst = 2, key = user, penalty = ["1h", "1d"], name = "pause::penalized")]
+async fn penalized(user: u64) -> Result<(), Error> {
+    Ok(())
+}
+
 /// Runs the command with the inventory of this program.
 fn with_inventory(url: &str, arguments: &[&str]) -> Run {
     let inventory = serde_json::to_string(&ratelimits::policies()).unwrap();
@@ -233,6 +238,33 @@ async fn paused_keys_are_shown() {
     let state = &bare.json()["states"][0];
     let shown = ["limited", "used", "limit"].map(|field| &state[field]);
     assert_eq!(shown, [&json!(true), &json!(2), &Value::Null], "{state}");
+}
+
+#[tokio::test]
+async fn steps_of_penalties_are_shown() {
+    let server = Server::shared();
+    let registry = registry(&server.url(), "pause-steps").await;
+    for _ in 0..3 {
+        let _ = registry.scope(penalized(7)).await;
+    }
+    registry.scope(penalized(8)).await.unwrap();
+    let run = |arguments: &[&str]| {
+        with_inventory(&server.url(), &[arguments, &["--namespace", "pause-steps"]].concat())
+    };
+    let peeked = run(&["peek", "pause::penalized", "7"]).success();
+    assert!(peeked.contains("\npenalty step 1\n"), "{peeked}");
+    assert!(!run(&["peek", "pause::penalized", "8"]).success().contains("penalty"));
+    let peeked = run(&["peek", "--json", "pause::penalized", "7"]);
+    assert_eq!(peeked.json()["states"][0]["penalty_step"], 1);
+    assert!(is_about(left(&peeked), HOUR), "{peeked:?}");
+    let listed = run(&["list", "--json"]).json();
+    let counts = listed["policies"].as_array().unwrap().iter().filter(|row| row["penalized"] == 1);
+    assert_eq!(counts.map(|row| &row["policy"]).collect::<Vec<_>>(), ["pause::penalized"], "{listed}");
+    assert!(run(&["list"]).success().lines().next().unwrap().ends_with("PAUSED  PENALIZED"));
+    let top = run(&["top", "--json"]).json();
+    assert_eq!(top["keys"][0]["penalty_step"], 1, "{top}");
+    run(&["reset", "pause::penalized", "7"]).success();
+    assert_eq!(run(&["peek", "--json", "pause::penalized", "7"]).json()["states"][0]["penalty_step"], 0);
 }
 
 #[tokio::test]

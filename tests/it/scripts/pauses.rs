@@ -60,6 +60,13 @@ async fn corrupt_pauses_are_permanent_errors() {
         "paused: 1 2 3 secret-value".to_owned(),
         "paused: 1 2 3 paused: 1 2 3 5".to_owned(),
         "paused: 1 2 3 -5".to_owned(),
+        "penalized: 1 2 3 5".to_owned(),
+        "penalized: 1 2 3 1 2 1 5".to_owned(),
+        "penalized: 1 2 3 x 0 1 5".to_owned(),
+        "penalized: 1 2 3 1 0 -1 5".to_owned(),
+        format!("penalized: 1 2 3 {huge} 0 1 5"),
+        "penalized: 1 2 3 9 1 9007199254740992 5".to_owned(),
+        "penalized: 1 2 3 1 1 1 secret-value".to_owned(),
     ];
     for case in &CASES {
         let key = case.text();
