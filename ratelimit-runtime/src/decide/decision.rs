@@ -2,6 +2,7 @@
 
 #[cfg(feature = "test-util")]
 mod for_tests;
+mod pausing;
 pub(crate) mod settling;
 
 use std::borrow::Cow;
@@ -11,7 +12,7 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 
-use crate::algorithm::{ChargeId, Pause, Verdict, known};
+use crate::algorithm::{ChargeId, Verdict, known};
 use crate::base::lazy_box::LazyBox;
 use crate::key::PartsOfKey;
 use crate::policy::Algorithm;
@@ -156,46 +157,6 @@ pub struct PolicyDecision {
 }
 
 impl Decision {
-    /// Returns how much is left of the pause of the key, if it is [paused](crate::Limiter::pause); of several policies, that of the
-    /// reported one. [`retry_after`](Self::retry_after) includes it.
-    ///
-    /// ```
-    /// # use ratelimits::{Registry, TokenBucket};
-    /// # use std::time::Duration;
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), ratelimits::Error> {
-    /// let api = Registry::in_memory().limiter("api", TokenBucket::per_second(10))?;
-    /// assert_eq!(api.peek("host").await?.paused(), None);
-    /// api.pause("host", Duration::from_secs(30)).await?;
-    /// assert!(api.peek("host").await?.paused().is_some_and(|left| left > Duration::from_secs(29)));
-    /// # Ok(()) }
-    /// ```
-    #[must_use]
-    pub fn paused(&self) -> Option<Duration> {
-        self.more.get()?.paused.get().copied()
-    }
-
-    /// Returns the step of the key's penalties that is not forgiven yet: 1 after the first one, and 0 if there is none. Of several
-    /// policies, that of the reported one.
-    ///
-    /// ```
-    /// # use ratelimits::{Registry, count_limit};
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), ratelimits::Error> {
-    /// #[count_limit(1, "1h", key = user, penalty = ["1m", "5m"], name = "login")]
-    /// async fn log_in(user: &str) -> Result<(), ratelimits::Error> {
-    ///     Ok(())
-    /// }
-    ///
-    /// let registry = Registry::in_memory();
-    /// registry.scope(log_in("ada")).await?;
-    /// assert!(registry.scope(log_in("ada")).await.is_err());
-    /// assert_eq!(registry.policy("login")?.peek("ada").await?.penalty_step(), 1);
-    /// # Ok(()) }
-    /// ```
-    #[must_use]
-    pub fn penalty_step(&self) -> u64 {
-        self.more.get().and_then(|more| more.penalty.get()).copied().unwrap_or(0)
-    }
-
     /// Returns what each policy said, in the order of the attributes or of the list. Attributes that are skipped or turned off say
     /// nothing: a call that no policy counts has an empty list, the source [`Skipped`](DecidedBy::Skipped), and `u64::MAX` permits.
     #[must_use]
@@ -372,18 +333,6 @@ impl Decision {
     /// Adds any other receipt.
     pub(crate) fn with_receipt(self, receipt: Receipt) -> Self {
         self.more.get_or_init(More::default).receipt.get_or_init(|| receipt);
-        self
-    }
-
-    /// Adds the pause of the key, of which nothing may be left.
-    pub(crate) fn with_pause(self, pause: Pause, now: u64) -> Self {
-        let (left, step) = (Duration::from_micros(pause.left(now)), pause.step(now));
-        if !left.is_zero() {
-            self.more.get_or_init(More::default).paused.get_or_init(|| left);
-        }
-        if step > 0 {
-            self.more.get_or_init(More::default).penalty.get_or_init(|| step);
-        }
         self
     }
 
