@@ -413,13 +413,14 @@ impl<'a> PolicyCharge<'a> {
         (self.cost > 0 && (self.wait == 0 || spec.reserves())).then_some(spec)
     }
 
-    /// Whether a decision by these steps stands: a refused call that may wait asks again, and so does one whose key is penalized.
+    /// Whether a decision by these steps stands, if its refusal is no penalty: a refused call that may wait asks again.
     #[inline(always)]
     pub(crate) fn is_final(&self, outcome: &PlainOutcome<1>) -> bool {
-        outcome.admitted || self.wait == 0 && !self.is_penalized()
+        outcome.admitted || self.wait == 0
     }
 
     /// Whether a refusal may pause the key.
+    #[inline]
     pub(crate) fn is_penalized(&self) -> bool {
         !self.definition.attribute.penalty.is_empty()
     }

@@ -152,6 +152,9 @@ impl Backend {
         parts: &KeyParts,
         caller: &C,
     ) -> Option<C::Decision> {
+        if !outcome.admitted && charge.is_penalized() {
+            return None;
+        }
         let (memory, spec) = (self.memory()?, &charge.plain()?);
         let decision = SingleDecision::of_plain(memory, charge, key, (spec, outcome));
         if self.observers().is_some() || charge.shadow {
