@@ -413,23 +413,16 @@ impl<'a> PolicyCharge<'a> {
         (self.cost > 0 && (self.wait == 0 || spec.reserves())).then_some(spec)
     }
 
-    /// Whether a decision by these steps stands, if its refusal is no penalty: a refused call that may wait asks again.
+    /// Whether a decision by these steps stands: a refused call that may wait asks again.
     #[inline(always)]
     pub(crate) fn is_final(&self, outcome: &PlainOutcome<1>) -> bool {
         outcome.admitted || self.wait == 0
     }
 
-    /// Whether a refusal may pause the key.
-    #[inline]
-    pub(crate) fn is_penalized(&self) -> bool {
-        !self.definition.attribute.penalty.is_empty()
-    }
-
     /// Returns computed numbers for the lock-free steps, if these may decide the charge.
     pub(crate) fn computed_plain(&self) -> Option<PlainSpec> {
         let ChargeNumbers::Computed(spec) = &self.numbers else { return None };
-        // What a lock-free decision says names its policy for as long as the process lives.
-        PlainSpec::of(spec).filter(|_| self.definition.static_name().is_some())
+        PlainSpec::of(spec).filter(|_| self.definition.decides_lock_free())
     }
 
     /// Returns the same numbers for the memory store, if the states of the key are plain.

@@ -189,11 +189,16 @@ impl Definition {
 
     #[inline(always)]
     fn with_numbers_of_keys(mut self, policy: Policy, spec: AlgorithmSpec, heads: KeyHeads) -> Self {
-        // What a lock-free decision says names its policy for as long as the process lives.
-        let plain = PlainSpec::of(&spec).filter(|_| self.static_name().is_some());
+        let plain = PlainSpec::of(&spec).filter(|_| self.decides_lock_free());
         let limit = plain.map_or(0, PlainSpec::limit);
         self.literal = Some(Numbers { policy, spec, plain, limit, heads });
         self
+    }
+
+    /// Whether the lock-free steps of the memory store may decide, if they know the algorithm. What they say names the policy for as
+    /// long as the process lives, and they pause no key.
+    pub(crate) fn decides_lock_free(&self) -> bool {
+        self.static_name().is_some() && self.attribute.penalty.is_empty()
     }
 
     /// Returns the numbers, if they are the same for all calls.

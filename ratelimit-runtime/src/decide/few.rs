@@ -61,7 +61,7 @@ impl Backend {
         }
         // Read where it is: a copy would read together what was written apart, which is slow.
         let Some(outcome) = &memory.decide_all_plain(asked) else { return None };
-        if !outcome.admitted && (waits || few.iter().any(|charge| charge.is_penalized())) {
+        if waits && !outcome.admitted {
             return None;
         }
         let few = Few { memory, charges: few, asked: &asked, outcome, seen: None };

@@ -152,9 +152,6 @@ impl Backend {
         parts: &KeyParts,
         caller: &C,
     ) -> Option<C::Decision> {
-        if !outcome.admitted && charge.is_penalized() {
-            return None;
-        }
         let (memory, spec) = (self.memory()?, &charge.plain()?);
         let decision = SingleDecision::of_plain(memory, charge, key, (spec, outcome));
         if self.observers().is_some() || charge.shadow {
@@ -446,7 +443,7 @@ impl Backend {
             }
             None => memory.decide_under_lock(&charge.in_process(key))?,
         };
-        if !verdict.admitted && charge.is_penalized() {
+        if !verdict.admitted && !definition.attribute.penalty.is_empty() {
             return None;
         }
         Some(self.finish_single(SingleDecision::in_process(memory, charge, key, &verdict), parts, caller))

@@ -264,12 +264,11 @@ impl PolicyHandle {
         policy.check_zone()?;
         let PolicyInfo { name, prefix, function, site, .. } = &self.info;
         let function = site.options.tag.of(function);
-        let mut definition = Definition::of_limiter(name.as_ref().into(), policy, spec)
-            .with_keys(prefix, function)
-            .with_numbers(policy, spec);
+        let mut definition =
+            Definition::of_limiter(name.as_ref().into(), policy, spec).with_keys(prefix, function);
         definition.on_store_error = site.options.on_store_error;
         definition.attribute.penalty = site.options.penalty;
-        Ok(Limiter::new(Arc::clone(&self.backend), Arc::new(definition)))
+        Ok(Limiter::new(Arc::clone(&self.backend), Arc::new(definition.with_numbers(policy, spec))))
     }
 }
 
