@@ -266,6 +266,44 @@ async fn all_algorithms_and_plain_functions_penalize() {
     .await;
 }
 
+#[rate_limit("1/h", key = user, name = "penalties.impatient", penalty = ["1m"])]
+#[count_limit(1, "10s", key = user, timeout = "1m", name = "penalties.beside", penalty = ["5m"])]
+async fn impatient(user: &str) -> Result<(), Error> {
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn policy_that_lets_a_call_wait_penalizes_nobody_beside_one_that_does_not() {
+    isolated(async |registry| {
+        impatient("ada").await.unwrap();
+        impatient("ada").await.unwrap_err();
+        let steps = ["penalties.impatient", "penalties.beside"].map(|name| step(registry, name, "ada"));
+        let [impatient, beside] = steps;
+        assert_eq!((impatient.await, beside.await), (1, 0));
+    })
+    .await;
+}
+
+#[rate_limit("1/h", burst = 2, key = user, timeout = "5s", name = "penalties.waiting", penalty = ["1s", "1h"])]
+fn waiting(user: &str) -> Result<(), Error> {
+    Ok(())
+}
+
+#[test]
+fn plain_functions_that_may_wait_penalize() {
+    let registry = Registry::in_memory();
+    registry.sync_scope(|| {
+        for _ in 0..2 {
+            waiting("ada").unwrap();
+        }
+        // A call that is decided anew is given no slot after the pause, although it could wait for that.
+        let refused = waiting("ada").unwrap_err();
+        assert!(refused.retry_after() > Some(HOUR - MINUTE), "{refused}");
+    });
+    let usage = registry.policy("penalties.waiting").unwrap().limiter().unwrap().blocking_try_acquire("ada");
+    assert!(usage.is_err());
+}
+
 #[tokio::test(start_paused = true)]
 async fn penalties_are_logged_and_observed() {
     let logs = LogCapture::default();

@@ -90,8 +90,9 @@ impl<'a> Numbers<'a> {
             quote_spanned!(hygienic(step.span())=> __ratelimits::const_args::duration("penalty", #step))
         });
         let (size, span) = (steps.len(), hygienic(first.span()));
+        let is_calendar = matches!(self.limit.policy, Policy::CalendarWindow { .. });
         Some(quote_spanned!(span=>
-            const PENALTY: [::core::primitive::u64; #size] = __ratelimits::const_args::penalty([#(#durations),*]);
+            const PENALTY: [::core::primitive::u64; #size] = __ratelimits::const_args::penalty([#(#durations),*], #is_calendar);
         ))
     }
 

@@ -319,7 +319,8 @@ impl Backend {
             return Ok(skip(&request, caller));
         }
         let mut decided = acquire::decide_at_once(&mut request, endpoint);
-        if let (Some(outcome), Store::Memory(memory)) = (decided.take_if(|it| !it.admitted), &endpoint.store)
+        if let Store::Memory(memory) = &endpoint.store
+            && let Some(outcome) = decided.take_if(|outcome| !outcome.admitted)
         {
             let by = (&**memory, endpoint.store.source());
             decided = Some(self.penalize_at_once(&mut request, outcome, by, Duration::ZERO));

@@ -30,7 +30,7 @@ impl AcquireRequest {
 }
 
 impl Backend {
-    /// Pauses the keys that a refusal in process penalizes. Decides again if there are any.
+    /// Pauses the keys that a refusal in process may penalize. Decides again if there are any.
     pub(super) fn penalize_at_once(
         &self,
         request: &mut AcquireRequest,
@@ -38,13 +38,14 @@ impl Backend {
         (memory, source): (&MemoryStore, DecidedBy),
         waited: Duration,
     ) -> Outcome {
-        let mut is_penalized = false;
+        let mut asks_again = false;
         for policy in request.penalizing(&outcome, waited) {
             let (key, spec, steps) = penalized(request, policy);
-            let step = memory.penalize(key, spec, steps);
-            is_penalized |= self.tell_of_penalty(request, policy, step, source);
+            self.tell_of_penalty(request, policy, memory.penalize(key, spec, steps), source);
+            // Without a step as well: a refusal at the same time may have paused the key.
+            asks_again = true;
         }
-        if !is_penalized {
+        if !asks_again {
             return outcome;
         }
         request.forbid_reservations();
@@ -71,18 +72,21 @@ impl Backend {
         is_remote && decided.request.penalizing(&decided.outcome, decided.waited).next().is_some()
     }
 
-    /// Pauses the keys that a refusal by Redis penalizes. Asks again if there are any. If Redis fails meanwhile, the refusal stands.
+    /// Pauses the keys that a refusal by Redis may penalize. Asks again if there are any. If Redis fails meanwhile, the refusal stands.
     pub(super) async fn penalize(self: Arc<Self>, decided: DecidedRequest) -> DecidedRequest {
         let (Some(endpoint), source) = (self.primary(), decided.source) else { return decided };
-        let mut is_penalized = false;
+        let mut asks_again = false;
         for policy in decided.request.penalizing(&decided.outcome, decided.waited) {
             let (key, spec, steps) = penalized(&decided.request, policy);
             match endpoint.store.penalize(key, spec, steps).await {
-                Ok(step) => is_penalized |= self.tell_of_penalty(&decided.request, policy, step, source),
+                Ok(step) => {
+                    self.tell_of_penalty(&decided.request, policy, step, source);
+                    asks_again = true;
+                }
                 Err(error) => policy.definition.log_failed_pause(&error),
             }
         }
-        if !is_penalized {
+        if !asks_again {
             return decided;
         }
         match acquire::decide_anew(Arc::clone(&decided.request), endpoint).await {
@@ -91,15 +95,15 @@ impl Backend {
         }
     }
 
-    /// Tells observers and the log of a penalty. Returns whether the refusal was one.
+    /// Tells observers and the log of a penalty, if the refusal was one.
     fn tell_of_penalty(
         &self,
         request: &AcquireRequest,
         policy: &RequestedPolicy,
         step: Option<u64>,
         source: DecidedBy,
-    ) -> bool {
-        let Some(step) = step else { return false };
+    ) {
+        let Some(step) = step else { return };
         let steps = policy.definition.attribute.penalty;
         let micros = usize::try_from(step).ok().and_then(|step| steps.get(step.checked_sub(1)?));
         let duration = Duration::from_micros(micros.copied().unwrap_or(0));
@@ -108,7 +112,6 @@ impl Backend {
             let parts = request.parts_of(policy);
             observers.paused(&policy.definition, false, Some(source), parts, duration);
         }
-        true
     }
 }
 

@@ -30,6 +30,11 @@ async fn too_long() -> Result<(), Error> {
     Ok(())
 }
 
+#[count_limit(5, "month", penalty = ["1h", "2d"])]
+async fn of_a_calendar() -> Result<(), Error> {
+    Ok(())
+}
+
 #[count_limit(5, "15m", shadow, penalty = ["1m"])]
 async fn in_shadow() -> Result<(), Error> {
     Ok(())

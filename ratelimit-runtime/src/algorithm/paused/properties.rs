@@ -171,4 +171,27 @@ proptest! {
             prop_assert_eq!(pause, Some(Pause { until, moved: paused, ..Pause::default() }));
         }
     }
+
+    #[test]
+    fn penalties_are_kept_until_they_are_forgiven(
+        spec in spec(),
+        charges in charges(),
+        (first, longer) in (1..100_u64, 0..100_u64),
+    ) {
+        let (mut state, now) = charged(&spec, &charges);
+        let steps = [first, first + longer];
+        prop_assert_eq!(spec.penalize(&mut state, now, &steps), Some(1));
+        let forgiven = now + first + steps[1];
+        let paused = state.as_ref().unwrap();
+        prop_assert!(spec.ends(paused) >= forgiven);
+        for (at, step) in [(now + first, 1), (forgiven - 1, 1), (forgiven, 0)] {
+            prop_assert_eq!(AlgorithmSpec::pause_of(state.as_ref(), at).unwrap().step(at), step);
+            prop_assert_eq!(spec.penalize(&mut state.clone(), at, &steps), None);
+        }
+        let at = now + first + 10_000;
+        let snapshot = spec.check(state.as_ref(), at, 1);
+        prop_assert!(spec.verdict(snapshot, at, 1, 0).admitted);
+        spec.commit(&mut state, snapshot, at, 1);
+        prop_assert_eq!(AlgorithmSpec::pause_of(state.as_ref(), at), None);
+    }
 }

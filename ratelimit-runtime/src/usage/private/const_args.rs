@@ -77,11 +77,13 @@ pub const fn duration(argument: &'static str, value: &str) -> Duration {
     }
 }
 
-/// Returns the microseconds of penalties.
+/// Returns the microseconds of penalties, which last a day at most if the windows of the policy are those of a calendar: the store is
+/// told of few windows at a time.
 #[track_caller]
 #[must_use]
-pub const fn penalty<const N: usize>(steps: [Duration; N]) -> [u64; N] {
-    const LONGEST: u64 = 365 * 86_400 * 1_000_000;
+pub const fn penalty<const N: usize>(steps: [Duration; N], is_calendar: bool) -> [u64; N] {
+    const DAY: u64 = 86_400 * 1_000_000;
+    const LONGEST: u64 = 365 * DAY;
     const MOST: usize = 32;
     if N > MOST {
         fail(&["`penalty` has more than 32 steps; the last one repeats, so fewer will do"]);
@@ -89,6 +91,9 @@ pub const fn penalty<const N: usize>(steps: [Duration; N]) -> [u64; N] {
     let (mut all, mut i) = ([0; N], 0);
     while i < N {
         all[i] = steps[i].as_micros() as u64;
+        if is_calendar && all[i] > DAY {
+            fail(&["`penalty` has a step of more than a day, which a window of a calendar cannot have"]);
+        }
         if all[i] > LONGEST {
             fail(&["`penalty` has a step of more than 365 days"]);
         }
