@@ -1,8 +1,9 @@
 //! `ratelimits override set`.
 
+use std::time::Duration;
+
 use clap::Args;
-use jiff::SignedDuration;
-use ratelimit_runtime::inspect::{KeyState, Keyspace};
+use ratelimit_runtime::inspect::{KeyState, Keyspace, parse_duration};
 use ratelimit_runtime::overrides::Entry;
 use serde_json::json;
 
@@ -42,9 +43,9 @@ pub(crate) struct Set {
     /// Change it for a key alone: a part of the key, in the order of the attribute's `key`. Once for each part.
     #[arg(long, value_name = "KEY_PART", allow_hyphen_values = true)]
     key: Vec<String>,
-    /// End the change after this time, by the clock of Redis: 2h.
-    #[arg(long = "for", value_name = "TIME")]
-    lifetime: Option<SignedDuration>,
+    /// End the change after this time, by the clock of Redis: 2h, or 90d.
+    #[arg(long = "for", value_name = "TIME", value_parser = lifetime)]
+    lifetime: Option<Duration>,
     #[command(flatten)]
     note: Note,
     /// Write nothing, and show what would change, and which keys would be refused now.
@@ -96,10 +97,8 @@ impl Set {
     /// Returns when the change ends, in seconds since the Unix epoch.
     async fn until(&self, keyspace: &Keyspace) -> Result<Option<u64>, Failure> {
         let Some(lifetime) = self.lifetime else { return Ok(None) };
-        let seconds = u64::try_from(lifetime.as_secs()).ok().filter(|seconds| *seconds > 0);
-        let seconds = seconds.ok_or_else(|| Failure::Usage("`--for` is at least 1s".to_owned()))?;
         let now = keyspace.now(self.connection.namespace()).await;
-        now.map(|now| Some(now.saturating_add(seconds)))
+        now.map(|now| Some(now.saturating_add(lifetime.as_secs())))
             .map_err(|error| self.connection.failure(keyspace, &error))
     }
 
@@ -191,5 +190,12 @@ fn warn(inventory: &Inventory, known: &Known, change: &Entry) {
                 "it is unknown whether `{computed}` is computed for each call; if it is, every customer gets this number"
             ));
         }
+    }
+}
+
+fn lifetime(text: &str) -> Result<Duration, &'static str> {
+    match parse_duration(text)? {
+        lifetime if lifetime.as_secs() == 0 => Err("is less than a second; write a time such as 2h or 90d"),
+        lifetime => Ok(lifetime),
     }
 }

@@ -43,13 +43,19 @@ async fn changes_end_by_the_clock_of_redis() {
     override_(&["set", "a", "limit=1", "--for", "1h"]).success();
     let listed = override_(&["list"]).success();
     assert!(listed.contains("until = ") && listed.contains("Z\n"), "{listed}");
+    override_(&["set", "a", "limit=1", "--for", "90d"]).success();
+    let listed = override_(&["list", "--json"]).json();
+    let ends = listed["overrides"]["a"]["until"].as_u64().unwrap_or_else(|| panic!("{listed}"));
+    let now: Vec<u64> =
+        server.command::<Vec<String>>(&["TIME"]).await.iter().map(|it| it.parse().unwrap()).collect();
+    assert!((90 * 86_400 - 600..=90 * 86_400).contains(&(ends - now[0])), "{listed}");
     override_(&["set", "a", "limit=1", "--for", "1s"]).success();
     until("the override has ended", HOUR, async || match override_(&["list"]).success() {
         listed if listed.is_empty() => Ok(()),
         listed => Err(listed),
     })
     .await;
-    for lifetime in ["0s", "-1h", "soon"] {
+    for lifetime in ["0s", "900ms", "-1h", "soon", "90"] {
         let set = override_(&["set", "a", "limit=1", &format!("--for={lifetime}")]);
         assert_eq!(set.code, 2, "{set:?}");
     }
