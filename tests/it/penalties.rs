@@ -172,6 +172,38 @@ async fn lost_data_ends_penalties() {
         .await;
 }
 
+#[cfg(feature = "overrides")]
+#[count_limit(1, "1d", key = user, name = "penalty.shadowed", penalty = ["1h"])]
+#[count_limit(2, "1d", key = user, name = "penalty.required")]
+async fn shadowed(user: &str) -> Result<(), Error> {
+    Ok(())
+}
+
+#[cfg(feature = "overrides")]
+#[tokio::test]
+async fn policies_that_are_overridden_to_be_shadows_penalize_nobody() {
+    let path = std::env::temp_dir().join(format!("ratelimits-shadowed-{}.toml", std::process::id()));
+    fs::write(&path, "[\"penalty.shadowed\"]\nshadow = true\n").unwrap();
+    let server = Server::shared();
+    let builder = || Registry::builder().namespace(namespace()).deadline(LONG_DEADLINE).overrides(&path);
+    for registry in [builder().in_memory(), builder().connect_lazy(&server.url()).unwrap()] {
+        until("the file is read", Duration::from_secs(20), async || {
+            if registry.overrides().is_empty() { Err(String::new()) } else { Ok(()) }
+        })
+        .await;
+        let calls = async {
+            for _ in 0..2 {
+                shadowed("ada").await.unwrap();
+            }
+            assert!(shadowed("ada").await.unwrap_err().is_limited());
+        };
+        registry.scope(calls).await;
+        let usage = registry.policy("penalty.shadowed").unwrap().usage("ada").await.unwrap();
+        assert_eq!((usage.used, usage.penalty_step), (1, 0));
+    }
+    fs::remove_file(&path).unwrap();
+}
+
 /// A file of overrides that has none.
 #[cfg(feature = "overrides")]
 const NONE: &str = "# none\n";

@@ -27,11 +27,20 @@ pub(super) enum State {
     Paused,
     /// The same after a pause that no call has found over yet.
     Resumed,
+    /// The same after a penalty that is not forgiven.
+    Penalized,
 }
 
 impl State {
-    pub(super) const ALL: [State; 6] =
-        [State::Absent, State::Charged, State::Ended, State::Future, State::Paused, State::Resumed];
+    pub(super) const ALL: [State; 7] = [
+        State::Absent,
+        State::Charged,
+        State::Ended,
+        State::Future,
+        State::Paused,
+        State::Resumed,
+        State::Penalized,
+    ];
 }
 
 /// A command that writes a state, and when that state ends.
@@ -101,7 +110,7 @@ impl Case {
     pub(super) async fn prepare(&self, fixture: &mut Fixture, state: State) {
         match state {
             State::Absent => {}
-            State::Charged | State::Paused | State::Resumed => {
+            State::Charged | State::Paused | State::Resumed | State::Penalized => {
                 for _ in 0..2 {
                     let outcome = fixture.store.decide(&[self.charge()]).await.expect("the store answers");
                     assert!(outcome.admitted);
@@ -116,6 +125,16 @@ impl Case {
                         let (written, until) = (now - 9 * SECOND_MICROS, now - SECOND_MICROS);
                         let header = format!("paused: {written} {until} {} ", 8 * SECOND_MICROS);
                         fixture.mark(&self.text(), &header).await;
+                    }
+                    State::Penalized => {
+                        let now = fixture.now().await;
+                        let (written, until, forgiven_in) =
+                            (now - 9 * SECOND_MICROS, now - SECOND_MICROS, 1000 * HOUR_MICROS);
+                        let header =
+                            format!("penalized: {written} {until} {} 1 1 {forgiven_in} ", 8 * SECOND_MICROS);
+                        fixture.mark(&self.text(), &header).await;
+                        let ends = (until + forgiven_in) / SECOND_MICROS + 1;
+                        fixture.send(&format!("EXPIREAT {} {ends}", self.text())).await;
                     }
                     _ => {}
                 }
