@@ -205,7 +205,10 @@ impl ReplyReader {
     }
 
     fn penalty(&mut self) -> Result<Penalty, StoreError> {
-        let Some(Value::Int(step)) = self.values.next() else { return Err(unexpected()) };
+        let step = match self.values.next() {
+            Some(Value::Int(step)) if step.unsigned_abs() <= MAX_NUMBER => step,
+            _ => return Err(unexpected()),
+        };
         let is_spent = step < 0;
         let step = if is_spent { (step + 1).unsigned_abs() } else { step.unsigned_abs() };
         Ok(Penalty { step, is_spent, forgiven_in: self.number()? })

@@ -128,13 +128,16 @@ fn list(charges: &[Charge]) -> impl Strategy<Value = Value> + use<> {
     })
 }
 
-/// Whether a policy admits a charge: a flag, or of a key that is or was paused when that ends, with a sign, and by how much slots have
-/// moved.
+/// Whether a policy admits a charge: a flag, or of a key that is or was paused when that ends, with a sign, by how much slots have
+/// moved, the step of its penalties, with a sign, and after how long one is forgiven.
 fn flag() -> BoxedStrategy<Vec<Value>> {
     let flag = int(prop_oneof![20 => 0..2_i64, 1 => numbers()].boxed()).prop_map(|flag| vec![flag]);
     let until = (time(), prop_oneof![Just(1), Just(-1)]).prop_map(|(until, sign)| until.saturating_mul(sign));
     let moved = int(prop_oneof![8 => 0..2_000_000_i64, 1 => numbers()].boxed());
-    let pause = (int(until.boxed()), moved).prop_map(|(until, moved)| vec![until, moved]);
+    let step = int(prop_oneof![8 => -4..4_i64, 1 => numbers()].boxed());
+    let forgiven_in = int(prop_oneof![8 => 0..2_000_000_i64, 1 => numbers()].boxed());
+    let pause = (int(until.boxed()), moved, step, forgiven_in)
+        .prop_map(|(until, moved, step, forgiven_in)| vec![until, moved, step, forgiven_in]);
     prop_oneof![2 => flag, 1 => pause].boxed()
 }
 
@@ -225,9 +228,12 @@ fn decided_by_list(charges: &[Charge], list: &Value) -> Option<Vec<Option<bool>>
         }
         let Some(Value::Int(flag)) = values.next() else { return None };
         if !matches!(flag, 0 | 1) {
-            // When a pause ends, and by how much slots have moved.
+            // When a pause ends, by how much slots have moved, and the penalties.
             is_number(&Value::Int(flag.saturating_abs())).then_some(())?;
             values.next().filter(|moved| is_number(moved))?;
+            let Some(Value::Int(step)) = values.next() else { return None };
+            is_number(&Value::Int(step.saturating_abs())).then_some(())?;
+            values.next().filter(|forgiven_in| is_number(forgiven_in))?;
         }
         decided.push(Some(*flag > 0));
         for index in 0..width(spec) {
