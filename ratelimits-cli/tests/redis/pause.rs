@@ -263,7 +263,8 @@ async fn steps_of_penalties_are_shown() {
     assert!(run(&["list"]).success().lines().next().unwrap().ends_with("PAUSED  PENALIZED"));
     let top = run(&["top", "--json"]).json();
     assert_eq!(top["keys"][0]["penalty_step"], 1, "{top}");
-    run(&["reset", "pause::penalized", "7"]).success();
+    let reset = ["reset", "--namespace", "pause-steps", "pause::penalized", "7"];
+    crate::command::run(&server.url(), &reset).success();
     assert_eq!(run(&["peek", "--json", "pause::penalized", "7"]).json()["states"][0]["penalty_step"], 0);
 }
 
