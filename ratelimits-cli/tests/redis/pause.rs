@@ -265,7 +265,7 @@ async fn steps_of_penalties_are_shown() {
     assert_eq!(top["keys"][0]["penalty_step"], 1, "{top}");
     let reset = ["reset", "--namespace", "pause-steps", "pause::penalized", "7"];
     crate::command::run(&server.url(), &reset).success();
-    assert_eq!(run(&["peek", "--json", "pause::penalized", "7"]).json()["states"][0]["penalty_step"], 0);
+    assert!(!run(&["peek", "pause::penalized", "7"]).out.contains("penalty"));
 }
 
 #[tokio::test]
