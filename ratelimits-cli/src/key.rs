@@ -8,7 +8,7 @@ use serde::{Serialize, Serializer};
 use crate::duration::human;
 use crate::scan::Kind;
 use crate::summary::unknown_limits;
-use crate::table::{grouped, printable};
+use crate::table::{grouped, grouped_unless_zero, printable};
 
 /// A key of a policy, and its state.
 #[derive(Debug, Serialize)]
@@ -107,7 +107,7 @@ impl KeyRow {
             ("remaining", number(remaining)),
             ("limit", number(limit)),
             ("paused", paused.map(human).unwrap_or_default()),
-            ("penalty step", if penalty_step > 0 { grouped(penalty_step) } else { String::new() }),
+            ("penalty step", grouped_unless_zero(penalty_step)),
             ("retry after", self.retry_after()),
             ("reset after", reset_after.map(human).unwrap_or_default()),
             ("redis key", self.redis_key.clone()),

@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::scan::{Kind, Scan, Selection};
-use crate::table::{Column, Table, grouped, keys};
+use crate::table::{Column, Table, grouped, grouped_unless_zero, keys};
 
 /// The policies that have keys, and those of the inventory.
 #[derive(Clone, Debug, Serialize)]
@@ -112,8 +112,8 @@ impl Summary {
                 all,
                 limited,
                 counts.share(),
-                some(counts.paused),
-                some(counts.penalized),
+                grouped_unless_zero(counts.paused),
+                grouped_unless_zero(counts.penalized),
             ]);
         }
         table.text()
@@ -138,11 +138,6 @@ impl Summary {
         }
         notes
     }
-}
-
-/// Returns a number unless it is 0.
-fn some(number: u64) -> String {
-    if number > 0 { grouped(number) } else { String::new() }
 }
 
 /// Says why a limit is unknown, and how to get it.

@@ -105,6 +105,11 @@ pub(crate) fn grouped(number: u64) -> String {
     out
 }
 
+/// Writes the same, unless it is 0.
+pub(crate) fn grouped_unless_zero(number: u64) -> String {
+    if number > 0 { grouped(number) } else { String::new() }
+}
+
 /// Writes a number of keys.
 pub(crate) fn keys(number: u64) -> String {
     format!("{} {}", grouped(number), if number == 1 { "key" } else { "keys" })

@@ -14,7 +14,7 @@ use crate::output::{write, write_json};
 use crate::progress::Progress;
 use crate::scan::{Kind, Scan, Selection};
 use crate::summary::unknown_limits;
-use crate::table::{Column, Table, grouped, keys};
+use crate::table::{Column, Table, grouped, grouped_unless_zero, keys};
 use crate::target::check_name;
 
 /// List the keys that are limited the longest from now.
@@ -127,7 +127,7 @@ impl Limited {
                 quoted(&row.key),
                 row.retry_after(),
                 row.state.paused.map(human).unwrap_or_default(),
-                if row.state.penalty_step > 0 { grouped(row.state.penalty_step) } else { String::new() },
+                grouped_unless_zero(row.state.penalty_step),
                 number(row.state.used),
                 number(row.state.limit),
             ]);

@@ -1,12 +1,12 @@
 //! Keys that a refusal pauses, in every process.
 
 use std::time::Duration;
-#[cfg(feature = "overrides")]
-use std::{collections::BTreeSet, fs};
 
 use ratelimits::{Error, Registry, count_limit, rate_limit, window_limit};
 use tokio::task::JoinSet;
 
+#[cfg(feature = "overrides")]
+use crate::overrides;
 use crate::support::registries::{LONG_DEADLINE, namespace, on, on_each_registry};
 use crate::support::server::Server;
 use crate::support::until::until;
@@ -182,15 +182,7 @@ async fn shadowed(user: &str) -> Result<(), Error> {
 #[cfg(feature = "overrides")]
 #[tokio::test]
 async fn policies_that_are_overridden_to_be_shadows_penalize_nobody() {
-    let path = std::env::temp_dir().join(format!("ratelimits-shadowed-{}.toml", std::process::id()));
-    fs::write(&path, "[\"penalty.shadowed\"]\nshadow = true\n").unwrap();
-    let server = Server::shared();
-    let builder = || Registry::builder().namespace(namespace()).deadline(LONG_DEADLINE).overrides(&path);
-    for registry in [builder().in_memory(), builder().connect_lazy(&server.url()).unwrap()] {
-        until("the file is read", Duration::from_secs(20), async || {
-            if registry.overrides().is_empty() { Err(String::new()) } else { Ok(()) }
-        })
-        .await;
+    overrides::on_each_registry("[\"penalty.shadowed\"]\nshadow = true\n", async |registry, _| {
         let calls = async {
             for _ in 0..2 {
                 shadowed("ada").await.unwrap();
@@ -200,48 +192,34 @@ async fn policies_that_are_overridden_to_be_shadows_penalize_nobody() {
         registry.scope(calls).await;
         let usage = registry.policy("penalty.shadowed").unwrap().usage("ada").await.unwrap();
         assert_eq!((usage.used, usage.penalty_step), (1, 0));
-    }
-    fs::remove_file(&path).unwrap();
+    })
+    .await;
 }
-
-/// A file of overrides that has none.
-#[cfg(feature = "overrides")]
-const NONE: &str = "# none\n";
 
 /// A bucket that may be penalized has one state, whatever its numbers, and so does a window.
 #[cfg(feature = "overrides")]
 #[tokio::test]
 async fn overrides_forget_no_penalty() {
-    let path = std::env::temp_dir().join(format!("ratelimits-penalties-{}.toml", std::process::id()));
-    fs::write(&path, NONE).unwrap();
-    let server = Server::shared();
-    let builder = || Registry::builder().namespace(namespace()).deadline(LONG_DEADLINE).overrides(&path);
-    for registry in [builder().in_memory(), builder().connect_lazy(&server.url()).unwrap()] {
-        registry
-            .scope(async {
-                for _ in 0..2 {
-                    rate("ada").await.unwrap();
-                }
-                rate("ada").await.unwrap_err();
-                for overrides in [
-                    "[\"penalty.rate\"]\nburst = 50\n",
-                    "[\"penalty.rate\".keys.ada]\nrate = \"9/s\"\n",
-                    NONE,
-                ] {
-                    fs::write(&path, overrides).unwrap();
-                    until("the file is read", Duration::from_secs(20), async || {
-                        let names: BTreeSet<_> =
-                            registry.overrides().into_iter().map(|it| it.policy().to_string()).collect();
-                        let is_known = names.is_empty() == (overrides == NONE);
-                        is_known.then_some(()).ok_or_else(|| format!("{names:?}"))
-                    })
-                    .await;
-                    let refused = rate("ada").await.unwrap_err();
-                    assert!(refused.retry_after() > Some(HOUR / 2), "{refused} with {overrides:?}");
-                    assert_eq!(steps(&registry, "ada").await[1], 1, "{overrides:?}");
-                }
-            })
-            .await;
-    }
-    fs::remove_file(&path).unwrap();
+    const NONE: &str = "# none\n";
+    overrides::on_each_registry(NONE, async |registry, file| {
+        let calls = async {
+            for _ in 0..2 {
+                rate("ada").await.unwrap();
+            }
+            rate("ada").await.unwrap_err();
+            let changed =
+                ["[\"penalty.rate\"]\nburst = 50\n", "[\"penalty.rate\".keys.ada]\nrate = \"9/s\"\n"];
+            // None in between, so that each is seen to come.
+            for text in changed.into_iter().flat_map(|text| [text, NONE]) {
+                file.replace(text);
+                let policies: &[&str] = if text == NONE { &[] } else { &["penalty.rate"] };
+                overrides::in_force(registry, policies).await;
+                let refused = rate("ada").await.unwrap_err();
+                assert!(refused.retry_after() > Some(HOUR / 2), "{refused} with {text:?}");
+                assert_eq!(steps(registry, "ada").await[1], 1, "{text:?}");
+            }
+        };
+        registry.scope(calls).await;
+    })
+    .await;
 }

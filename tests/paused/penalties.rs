@@ -273,7 +273,7 @@ async fn impatient(user: &str) -> Result<(), Error> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn policy_that_lets_a_call_wait_penalizes_nobody_beside_one_that_does_not() {
+async fn policies_with_a_timeout_do_not_penalize_refusals_by_others() {
     isolated(async |registry| {
         impatient("ada").await.unwrap();
         impatient("ada").await.unwrap_err();

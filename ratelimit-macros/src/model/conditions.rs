@@ -57,14 +57,11 @@ pub(super) fn pause_when(args: &Args, function: &Function, errors: &mut Errors) 
     of_output(args, "pause_when", "|out| out.retry_after()", function, errors)
 }
 
-/// Reads the share of the limit at which observers are told of a key.
+/// Reads the share of the limit at which observers are notified of a key.
 pub(super) fn notify_at(args: &Args, errors: &mut Errors) -> Option<Expr> {
     let value = args.value("notify_at")?;
-    if args.kind == AttributeKind::Concurrency {
-        errors.on(
-            value,
-            "what calls hold comes and goes without a window in which to tell of it once; leave out `notify_at`, or write it on another attribute of the function",
-        );
+    if let Some(problem) = beside_hold(args.kind, "notify_at") {
+        errors.on(value, problem);
         return None;
     }
     for (argument, problem) in [
@@ -146,7 +143,7 @@ fn of_output(
 }
 
 /// Returns why calls that hold permits while they run have no such argument.
-fn beside_hold(kind: AttributeKind, name: &str) -> Option<&'static str> {
+pub(super) fn beside_hold(kind: AttributeKind, name: &str) -> Option<&'static str> {
     if kind != AttributeKind::Concurrency {
         return None;
     }
@@ -159,6 +156,12 @@ fn beside_hold(kind: AttributeKind, name: &str) -> Option<&'static str> {
         ),
         "pause_when" => Some(
             "what bounds the calls that run at once is never paused; leave out `pause_when`, or write it on another attribute of the function",
+        ),
+        "penalty" => Some(
+            "what bounds the calls that run at once is never paused; leave out `penalty`, or write it on another attribute of the function",
+        ),
+        "notify_at" => Some(
+            "what calls hold comes and goes without a window in which to tell of it once; leave out `notify_at`, or write it on another attribute of the function",
         ),
         _ => None,
     }

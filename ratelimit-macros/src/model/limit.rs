@@ -40,7 +40,7 @@ pub(crate) struct Limit {
     pub(crate) pause_when: Option<Expr>,
     /// The pauses of a key that refuses calls, one after the other.
     pub(crate) penalty: Vec<LitStr>,
-    /// The share of the limit at which observers are told of a key.
+    /// The share of the limit at which observers are notified of a key.
     pub(crate) notify_at: Option<Expr>,
     /// The name under which the body sees the decision.
     pub(crate) bind: Option<Ident>,

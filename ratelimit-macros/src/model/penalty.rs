@@ -1,9 +1,9 @@
 //! The argument `penalty`.
 
-use ratelimit_syntax::AttributeKind;
 use ratelimit_syntax::expr::{literal, peel};
 use syn::{Expr, LitStr};
 
+use super::conditions::beside_hold;
 use crate::args::Args;
 use crate::errors::Errors;
 
@@ -12,11 +12,8 @@ const EXAMPLE: &str = "write `penalty = [\"1m\", \"5m\", \"1h\"]`";
 /// Reads for how long each refusal in turn pauses the key. All calls have to agree on that.
 pub(super) fn penalty(args: &Args, errors: &mut Errors) -> Vec<LitStr> {
     let (Some(value), Some(span)) = (args.value("penalty"), args.span("penalty")) else { return Vec::new() };
-    if args.kind == AttributeKind::Concurrency {
-        errors.at(
-            span,
-            "what bounds the calls that run at once is never paused; leave out `penalty`, or write it on another attribute of the function",
-        );
+    if let Some(problem) = beside_hold(args.kind, "penalty") {
+        errors.at(span, problem);
         return Vec::new();
     }
     for (argument, problem) in [

@@ -22,7 +22,7 @@ impl Pause {
 
     /// Whether a refusal at this time is another penalty: not while the key is paused, nor before it has admitted a call again.
     #[must_use]
-    pub fn is_answered(self, now: u64) -> bool {
+    pub fn counts_refusals(self, now: u64) -> bool {
         self.left(now) == 0 && !self.penalty.is_spent
     }
 

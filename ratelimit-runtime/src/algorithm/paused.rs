@@ -51,7 +51,7 @@ impl AlgorithmSpec {
         let pause = Self::pause_of(state.as_ref(), now).unwrap_or_default();
         let step = (pause.step(now) + 1).min(steps.len() as u64);
         let micros = *steps.get(usize::try_from(step).ok()?.checked_sub(1)?)?;
-        if !pause.is_answered(now) {
+        if !pause.counts_refusals(now) {
             return None;
         }
         self.pause(state, now, micros);

@@ -38,7 +38,7 @@ pub(crate) struct Definition {
     /// The head of the keys of the first call with other numbers, which is mostly that of all such calls.
     computed: OnceLock<(AlgorithmSpec, KeyHeads)>,
     known_override: KnownOverride,
-    /// The head of the marks of keys of which observers were told.
+    /// The head of the marks of keys that observers were notified of.
     marks: OnceLock<Box<KeyHeads>>,
     /// What an observer keeps of the policy.
     #[cfg(feature = "metrics")]
@@ -68,7 +68,7 @@ pub(crate) struct AttributeOptions {
     pub(crate) penalty: &'static [u64],
     /// How many permits the process takes of Redis at a time.
     pub(crate) lease: Option<u64>,
-    /// The share of the limit at which observers are told of a key.
+    /// The share of the limit at which observers are notified of a key.
     pub(crate) notify_at: Option<NotifyAt>,
 }
 
@@ -241,7 +241,7 @@ impl Definition {
         Head { prefix, name, shape: spec, function: self.function.as_deref() }
     }
 
-    /// Returns the heads of the marks of keys of which observers were told, and what these are made from.
+    /// Returns the heads of the marks of keys that observers were notified of, and what these are made from.
     pub(crate) fn marks(&self) -> (&KeyHeads, Head<'_>) {
         // No key of a policy is like it, as its shape is two pieces.
         let (prefix, name, shape) = (&*self.prefix, self.name.as_str(), &"near:1");

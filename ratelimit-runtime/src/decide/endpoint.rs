@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::runtime::Handle;
 
 use crate::decide::health::HealthMonitor;
-use crate::decide::told::Told;
+use crate::decide::taken_marks::TakenMarks;
 use crate::decide::wait_queues::WaitQueues;
 use crate::decide::waiter_limit::WaiterLimit;
 use crate::store::{Correction, Receipt, Store, Urgency};
@@ -18,7 +18,7 @@ pub(crate) struct Endpoint {
     pub(crate) waiters: Arc<WaiterLimit>,
     pub(crate) health: HealthMonitor,
     /// The marks in Redis that are known to be taken.
-    pub(crate) told: Told,
+    pub(crate) taken_marks: TakenMarks,
 }
 
 impl Endpoint {
@@ -29,7 +29,7 @@ impl Endpoint {
             Store::Memory(memory) => memory.on_refund(move |key| wakes.wake(key)),
             Store::Redis(redis) => redis.on_release(move |key| wakes.wake(key)),
         }
-        Arc::new(Endpoint { store, queues, waiters, health, told: Told::default() })
+        Arc::new(Endpoint { store, queues, waiters, health, taken_marks: TakenMarks::default() })
     }
 
     /// Refunds charges of this store, by a task of this runtime or else the current one. Nobody needs to wait for it.

@@ -33,7 +33,7 @@ pub(crate) mod pausing;
 mod penalties;
 pub(crate) mod request;
 mod single;
-mod told;
+mod taken_marks;
 mod wait_queues;
 mod waiter_limit;
 
@@ -318,17 +318,13 @@ impl Backend {
         if !request.has_cost() {
             return Ok(skip(&request, caller));
         }
-        let mut decided = acquire::decide_at_once(&mut request, endpoint);
-        if let Store::Memory(memory) = &endpoint.store
-            && let Some(outcome) = decided.take_if(|outcome| !outcome.admitted)
-        {
-            let by = (&**memory, endpoint.store.source());
-            decided = Some(self.penalize_at_once(&mut request, outcome, by, Duration::ZERO));
-        }
-        match &mut decided {
+        match &mut acquire::decide_at_once(&mut request, endpoint) {
             Some(outcome) => {
-                self.mirror(&request, outcome);
                 let source = endpoint.store.source();
+                if let Store::Memory(memory) = &endpoint.store {
+                    self.penalize_at_once(&mut request, outcome, (memory, source), Duration::ZERO);
+                }
+                self.mirror(&request, outcome);
                 let observed = self.report(&Acquired::at_once(&request, outcome, source));
                 outcome.holds.extend(observed);
                 Ok(caller.decided(Acquired::at_once(&request, outcome, source), Some(&endpoint.store)))

@@ -1,4 +1,4 @@
-//! Keys that have used a share of their limit, of which observers are told once for each window.
+//! Keys that have used a share of their limit, of which observers are notified once for each window.
 //!
 //! Each call that finds a key there asks for a mark: a window beside that of the key, which admits one call. Who gets it tells. So it
 //! does not matter in which process that is, nor what was refunded, settled, overridden or lost before. No call waits for a mark in
@@ -87,7 +87,7 @@ impl Backend {
                     observers.near_limit(near);
                 }
             }
-            Store::Redis(_) if endpoint.told.begin(fingerprint, now) => {
+            Store::Redis(_) if endpoint.taken_marks.begin(fingerprint, now) => {
                 let Near { spec, verdict, shadow, source, parts, .. } = *near;
                 let asked = Asked {
                     endpoint: Arc::clone(endpoint),
@@ -131,7 +131,9 @@ impl Asked {
         let Asked { endpoint, observers, mark, definition, spec, verdict, shadow, source, parts } = self;
         match endpoint.store.decide(slice::from_ref(&mark)).await {
             Ok(outcome) => {
-                endpoint.told.taken(mark.key.fingerprint(), outcome.now + outcome.verdicts[0].reset_after);
+                endpoint
+                    .taken_marks
+                    .add(mark.key.fingerprint(), outcome.now + outcome.verdicts[0].reset_after);
                 if outcome.admitted {
                     let (definition, spec, verdict, parts) = (&*definition, &spec, &verdict, parts.all());
                     observers.near_limit(&Near { definition, spec, verdict, shadow, source, parts });

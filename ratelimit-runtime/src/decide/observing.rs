@@ -1,4 +1,4 @@
-//! What observers are told of decisions, where it is not compiled into each call.
+//! What observers learn of decisions, where it is not compiled into each call.
 
 use std::sync::Arc;
 

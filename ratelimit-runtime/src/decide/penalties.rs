@@ -22,7 +22,7 @@ impl AcquireRequest {
                 && !charge.shadow
                 && !verdict.admitted
                 && verdict.retry_after.is_some_and(|after| !self.may_wait_for(policy.charge, waited, after))
-                && outcome.pause(policy.charge).is_none_or(|pause| pause.is_answered(outcome.now))
+                && outcome.pause(policy.charge).is_none_or(|pause| pause.counts_refusals(outcome.now))
         };
         let policies = if outcome.admitted { &[] } else { self.policies() };
         policies.iter().filter(is_refused)
@@ -34,34 +34,30 @@ impl Backend {
     pub(super) fn penalize_at_once(
         &self,
         request: &mut AcquireRequest,
-        outcome: Outcome,
+        outcome: &mut Outcome,
         (memory, source): (&MemoryStore, DecidedBy),
         waited: Duration,
-    ) -> Outcome {
+    ) {
         let mut asks_again = false;
-        for policy in request.penalizing(&outcome, waited) {
+        for policy in request.penalizing(outcome, waited) {
             let (key, spec, steps) = penalized(request, policy);
-            self.tell_of_penalty(request, policy, memory.penalize(key, spec, steps), source);
+            self.report_penalty(request, policy, memory.penalize(key, spec, steps), source);
             // Without a step as well: a refusal at the same time may have paused the key.
             asks_again = true;
         }
-        if !asks_again {
-            return outcome;
+        if asks_again {
+            request.forbid_reservations();
+            *outcome = memory.decide(request.charges());
         }
-        request.forbid_reservations();
-        memory.decide(request.charges())
     }
 
     /// The same of a request that was decided in process, by itself.
     pub(super) fn penalize_decided(&self, mut decided: DecidedRequest) -> DecidedRequest {
-        let (Some(Store::Memory(memory)), source) = (self.charged_store(decided.source), decided.source)
-        else {
-            return decided;
-        };
-        if decided.request.penalizing(&decided.outcome, decided.waited).next().is_some() {
-            let request = Arc::make_mut(&mut decided.request);
-            let outcome = (*decided.outcome).clone();
-            *decided.outcome = self.penalize_at_once(request, outcome, (memory, source), decided.waited);
+        let DecidedRequest { request, outcome, waited, source, .. } = &mut decided;
+        if let Some(Store::Memory(memory)) = self.charged_store(*source)
+            && request.penalizing(outcome, *waited).next().is_some()
+        {
+            self.penalize_at_once(Arc::make_mut(request), outcome, (memory, *source), *waited);
         }
         decided
     }
@@ -80,7 +76,7 @@ impl Backend {
             let (key, spec, steps) = penalized(&decided.request, policy);
             match endpoint.store.penalize(key, spec, steps).await {
                 Ok(step) => {
-                    self.tell_of_penalty(&decided.request, policy, step, source);
+                    self.report_penalty(&decided.request, policy, step, source);
                     asks_again = true;
                 }
                 Err(error) => policy.definition.log_failed_pause(&error),
@@ -96,7 +92,7 @@ impl Backend {
     }
 
     /// Tells observers and the log of a penalty, if the refusal was one.
-    fn tell_of_penalty(
+    fn report_penalty(
         &self,
         request: &AcquireRequest,
         policy: &RequestedPolicy,

@@ -1,4 +1,4 @@
-//! The share of a limit at which observers are told of a key.
+//! The share of a limit at which observers are notified of a key.
 
 use crate::base::invalid_policy::InvalidPolicy;
 use crate::base::rate::Rate;

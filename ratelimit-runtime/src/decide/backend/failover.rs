@@ -39,7 +39,7 @@ pub(crate) struct AcquireFuture {
     future: EndpointFuture,
     /// Some while the request is decided in process because the primary store failed.
     local: Option<Box<LocalRequest>>,
-    /// Whether Redis has been told of the penalties for a refusal.
+    /// Whether the penalties for a refusal have been sent to Redis.
     has_penalized: bool,
 }
 

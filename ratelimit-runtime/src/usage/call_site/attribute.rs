@@ -52,7 +52,7 @@ pub struct SiteOptions {
     pub penalty: &'static [u64],
     /// How many permits the process takes of Redis at a time, if it takes more than a call needs.
     pub lease: Option<u64>,
-    /// The share of the limit at which observers are told of a key.
+    /// The share of the limit at which observers are notified of a key.
     pub notify_at: Option<NotifyAt>,
     /// What to do when the store fails, if it overrides the registry's setting.
     pub on_store_error: Option<OnStoreError>,

@@ -145,7 +145,7 @@ pub const fn timeout(argument: &'static str, value: &str) -> Duration {
     }
 }
 
-/// Returns the share of a limit at which observers are told of a key.
+/// Returns the share of a limit at which observers are notified of a key.
 #[track_caller]
 #[must_use]
 pub const fn notify_at(argument: &'static str, share: f64) -> NotifyAt {

@@ -13,9 +13,9 @@ const MOST: usize = 100_000;
 
 /// The marks that are taken, or asked for, by when that ends by the clock of the store.
 #[derive(Debug, Default)]
-pub(crate) struct Told(Mutex<NumberMap<Fingerprint, u64>>);
+pub(crate) struct TakenMarks(Mutex<NumberMap<Fingerprint, u64>>);
 
-impl Told {
+impl TakenMarks {
     /// Returns whether nobody has the mark as far as is known, so that the caller asks for it. No other call does so meanwhile.
     pub(crate) fn begin(&self, mark: Fingerprint, now: u64) -> bool {
         let mut marks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -34,7 +34,7 @@ impl Told {
     }
 
     /// Remembers that somebody has the mark until then.
-    pub(crate) fn taken(&self, mark: Fingerprint, ends: u64) {
+    pub(crate) fn add(&self, mark: Fingerprint, ends: u64) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(mark, ends);
     }
 }
@@ -49,29 +49,29 @@ mod tests {
 
     #[test]
     fn one_call_asks_until_the_mark_ends() {
-        let told = Told::default();
-        assert!(told.begin(mark(1), 5));
-        assert!(!told.begin(mark(1), 5 + ASKS_AGAIN - 1));
-        assert!(told.begin(mark(2), 5));
+        let marks = TakenMarks::default();
+        assert!(marks.begin(mark(1), 5));
+        assert!(!marks.begin(mark(1), 5 + ASKS_AGAIN - 1));
+        assert!(marks.begin(mark(2), 5));
         // No answer came.
-        assert!(told.begin(mark(1), 5 + ASKS_AGAIN));
-        told.taken(mark(1), 9 * ASKS_AGAIN);
-        assert!(!told.begin(mark(1), 9 * ASKS_AGAIN - 1));
-        assert!(told.begin(mark(1), 9 * ASKS_AGAIN));
+        assert!(marks.begin(mark(1), 5 + ASKS_AGAIN));
+        marks.add(mark(1), 9 * ASKS_AGAIN);
+        assert!(!marks.begin(mark(1), 9 * ASKS_AGAIN - 1));
+        assert!(marks.begin(mark(1), 9 * ASKS_AGAIN));
     }
 
     #[test]
     fn few_marks_are_remembered() {
-        let told = Told::default();
-        let len = || told.0.lock().unwrap().len();
+        let marks = TakenMarks::default();
+        let len = || marks.0.lock().unwrap().len();
         for i in 0..MOST {
-            assert!(told.begin(mark(i), 0));
+            assert!(marks.begin(mark(i), 0));
         }
         // All have ended.
-        assert!(told.begin(mark(MOST), ASKS_AGAIN));
+        assert!(marks.begin(mark(MOST), ASKS_AGAIN));
         assert_eq!(len(), 1);
         for i in 0..3 * MOST {
-            told.begin(mark(i), ASKS_AGAIN);
+            marks.begin(mark(i), ASKS_AGAIN);
             assert!(len() <= MOST);
         }
     }
