@@ -34,13 +34,8 @@ impl Browser {
 
     /// Opens a page in a browser with these arguments.
     pub(crate) async fn open_with(url: &str, arguments: &[&str]) -> Self {
-        let mut driver =
-            Command::new("chromedriver").arg("--port=0").stdout(Stdio::piped()).spawn().expect(MISSING);
-        let lines = BufReader::new(driver.stdout.take().unwrap()).lines();
-        let port = |line: String| {
-            line.split_once("started successfully on port ")?.1.trim_end_matches('.').parse().ok()
-        };
-        let port: u16 = lines.map_while(Result::ok).find_map(port).expect("chromedriver names its port");
+        // The port that it picks may be taken before it listens; it ends then.
+        let (driver, port) = (0..5).find_map(|_| start_driver()).expect("chromedriver names its port");
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let profile =
             format!("ratelimits-browser-{}-{}", process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
@@ -162,6 +157,22 @@ fn request(address: SocketAddr, method: &str, path: &str, body: &str) -> io::Res
     let mut body = vec![0; length];
     reader.read_exact(&mut body)?;
     String::from_utf8(body).map_err(io::Error::other)
+}
+
+/// Starts what drives the browser, and returns it with its port, unless it ends before it has one.
+fn start_driver() -> Option<(Child, u16)> {
+    let mut driver =
+        Command::new("chromedriver").arg("--port=0").stdout(Stdio::piped()).spawn().expect(MISSING);
+    let lines = BufReader::new(driver.stdout.take().unwrap()).lines();
+    let port =
+        |line: String| line.split_once("started successfully on port ")?.1.trim_end_matches('.').parse().ok();
+    match lines.map_while(Result::ok).find_map(port) {
+        Some(port) => Some((driver, port)),
+        None => {
+            driver.wait().expect("it has ended");
+            None
+        }
+    }
 }
 
 impl Drop for Browser {
