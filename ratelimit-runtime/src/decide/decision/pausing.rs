@@ -29,7 +29,7 @@ impl Decision {
     ///
     /// ```
     /// # use ratelimits::{Registry, count_limit};
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), ratelimits::Error> {
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// #[count_limit(1, "1h", key = user, penalty = ["1m", "5m"], name = "login")]
     /// async fn log_in(user: &str) -> Result<(), ratelimits::Error> {
     ///     Ok(())
