@@ -1,5 +1,7 @@
 //! The hot paths that `benches/instructions` counts the instructions of.
 
+#[cfg(feature = "overrides")]
+use std::cell::Cell;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
@@ -7,6 +9,8 @@ use ratelimits::{ConcurrencyLimit, Registry};
 
 use crate::functions;
 use crate::limiters::{admitting, admitting_policy, refusing};
+#[cfg(feature = "overrides")]
+use crate::overridden::{self, Overridden};
 use crate::workload::{Key, now};
 
 /// How long calls are made before those that are counted, until everything that is made once exists and the clock has found the
@@ -30,6 +34,8 @@ pub(crate) fn repeat(path: &str, calls: &str) -> Result<(), String> {
         .find(|(name, _)| *name == path)
         .ok_or_else(|| format!("there is no path `{path}`"))?;
     let key = Key::new(7);
+    // Before the time is taken, as it makes what takes long.
+    call(&key);
     let start = Instant::now();
     while start.elapsed() < WARM_UP {
         count(100, &key, &call);
@@ -82,9 +88,35 @@ fn paths() -> Vec<(&'static str, Call)> {
         path("not async, hold", functions::blocking_held),
         path("limiter, peek", move |key| now(peeked.peek(key.id))),
     ];
+    #[cfg(feature = "overrides")]
+    let paths: Vec<_> = paths.into_iter().chain(overridden()).collect();
     #[cfg(feature = "redis")]
     let paths = paths.into_iter().chain(crate::redis::calls::paths()).collect();
     paths
+}
+
+/// Calls of policies of which something is overridden. Made with many keys in turn, as what one costs depends on the random seed.
+#[cfg(feature = "overrides")]
+fn overridden() -> impl Iterator<Item = (&'static str, Call)> {
+    let path = |name, call: Call| {
+        let (keys, next): (Vec<_>, _) = ((0..64).map(Key::new).collect(), Cell::new(0));
+        let call = move |_: &Key| {
+            call(&keys[next.get()]);
+            next.set((next.get() + 1) % keys.len());
+        };
+        (name, Box::new(call) as Call)
+    };
+    [
+        path("literal, not overridden", overridden::literal_call(Overridden::Nothing)),
+        path("literal, overridden by name", overridden::literal_call(Overridden::ByName)),
+        path("literal, other keys overridden", overridden::literal_call(Overridden::OtherKeys)),
+        path("literal, overridden key", overridden::literal_call(Overridden::Keys)),
+        path("computed, not overridden", overridden::computed_call(Overridden::Nothing)),
+        path("computed, overridden by name", overridden::computed_call(Overridden::ByName)),
+        path("computed, other keys overridden", overridden::computed_call(Overridden::OtherKeys)),
+        path("computed, overridden key", overridden::computed_call(Overridden::Keys)),
+    ]
+    .into_iter()
 }
 
 fn path<T, E>(name: &'static str, call: impl Fn(&Key) -> Result<T, E> + 'static) -> (&'static str, Call) {

@@ -5,6 +5,8 @@ mod instructions;
 mod limiters;
 mod machine;
 mod memory;
+#[cfg(feature = "overrides")]
+mod overridden;
 #[cfg(feature = "peers")]
 mod peers;
 #[cfg(feature = "redis")]

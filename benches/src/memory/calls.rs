@@ -6,6 +6,8 @@ use std::time::Instant;
 
 use crate::functions;
 use crate::limiters::{admitting, governor_admitting};
+#[cfg(feature = "overrides")]
+use crate::overridden::{self, Overridden};
 use crate::table::Line;
 use crate::workload::{Key, Workload, now};
 
@@ -55,6 +57,25 @@ pub(super) fn annotated() -> Vec<Line> {
     lines
 }
 
+/// Calls of policies of which keys are overridden, against the same that are overridden by name.
+#[cfg(feature = "overrides")]
+pub(super) fn overridden() -> Vec<Line> {
+    let mut lines = Vec::new();
+    let mut add =
+        |what: &str, workload: Workload, call: fn(Overridden) -> overridden::Call, of: Overridden| {
+            let (ours, theirs) = (call(of), call(Overridden::ByName));
+            let line =
+                Line::new(format!("{what}, {}", workload.name()), "ns", move || settled(workload, &ours));
+            lines.push(line.against("overridden by name", move || settled(workload, &theirs)).at_most(1.2));
+        };
+    for workload in [Workload::Hot, Workload::Uniform] {
+        add("overridden key", workload, overridden::literal_call, Overridden::Keys);
+        add("overridden key, computed numbers", workload, overridden::computed_call, Overridden::Keys);
+        add("other keys overridden", workload, overridden::literal_call, Overridden::OtherKeys);
+    }
+    lines
+}
+
 fn by_workload(
     what: &str,
     ours: impl Fn(&Key) + Clone + 'static,
@@ -69,4 +90,11 @@ fn by_workload(
             .at_most(budget)
     };
     Workload::ALL.into_iter().zip(budgets).map(line).collect()
+}
+
+/// Processor nanoseconds per call, once all keys were called.
+#[cfg(feature = "overrides")]
+fn settled(workload: Workload, call: &impl Fn(&Key)) -> f64 {
+    workload.time(call);
+    workload.time(call)
 }

@@ -14,6 +14,8 @@ pub(crate) fn run(options: &Options) {
         calls::limiters(),
         threads::limited_hot_key(),
         calls::annotated(),
+        #[cfg(feature = "overrides")]
+        calls::overridden(),
         own_process::memory_per_key(),
         threads::many_keys(),
         own_process::longest_calls(),
