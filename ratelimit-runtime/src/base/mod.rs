@@ -18,6 +18,8 @@ pub(crate) mod random;
 pub(crate) mod rate;
 pub(crate) mod runtime;
 pub(crate) mod shared_numbers;
+#[cfg(feature = "overrides")]
+pub(crate) mod shared_table;
 #[cfg_attr(ratelimits_loom, path = "sync_loom.rs")]
 pub(crate) mod sync;
 pub(crate) mod timer;

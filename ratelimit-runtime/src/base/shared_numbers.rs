@@ -1,6 +1,6 @@
 //! Numbers that many threads read together and one at a time replaces: a sequence lock.
 
-use std::sync::atomic::{AtomicU64, Ordering, fence};
+use super::sync::{AtomicU64, Ordering, fence};
 
 /// Some numbers, or none. Readers write nothing.
 #[derive(Debug)]
@@ -14,22 +14,22 @@ impl<const N: usize> SharedNumbers<N> {
     /// Returns the numbers; `None` also while they are being replaced.
     #[inline]
     pub(crate) fn get(&self) -> Option<[u64; N]> {
-        Some(self.get_with(|| ())?.0)
+        self.get_with(|numbers| numbers)
     }
 
-    /// Returns the numbers, with what a function has read meanwhile: something that is written only while there are none.
+    /// Returns what a function makes of the numbers, and of anything that is written only while there are none. What it is called with
+    /// may be parts of two replacements, and then does not count.
     #[inline]
-    pub(crate) fn get_with<T>(&self, read: impl FnOnce() -> T) -> Option<([u64; N], T)> {
+    pub(crate) fn get_with<T>(&self, read: impl FnOnce([u64; N]) -> T) -> Option<T> {
         let version = self.version.load(Ordering::Acquire);
-        let also = read();
         let mut numbers = [0; N];
         for (number, shared) in numbers.iter_mut().zip(&self.numbers) {
             *number = shared.load(Ordering::Relaxed);
         }
+        let made = read(numbers);
         // Whoever has read a number of a replacement sees the odd version that was stored before it.
         fence(Ordering::Acquire);
-        (version.is_multiple_of(2) && self.version.load(Ordering::Relaxed) == version)
-            .then_some((numbers, also))
+        (version.is_multiple_of(2) && self.version.load(Ordering::Relaxed) == version).then_some(made)
     }
 
     /// Replaces the numbers. Only one thread at a time may do so.
@@ -49,7 +49,7 @@ impl<const N: usize> SharedNumbers<N> {
 /// No numbers.
 impl<const N: usize> Default for SharedNumbers<N> {
     fn default() -> Self {
-        SharedNumbers { version: AtomicU64::new(1), numbers: [const { AtomicU64::new(0) }; N] }
+        SharedNumbers { version: AtomicU64::new(1), numbers: std::array::from_fn(|_| AtomicU64::new(0)) }
     }
 }
 

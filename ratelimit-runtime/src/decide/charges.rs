@@ -26,6 +26,8 @@ pub(crate) struct Charges<'a> {
     /// The parts of all keys, if their texts may be wanted.
     parts: KeyParts,
     keeps_parts: bool,
+    /// Whether operators may have changed something for the keys of some.
+    by_key: bool,
     /// What few calls have.
     rest: Option<Box<Rest<'a>>>,
 }
@@ -78,14 +80,14 @@ impl<'a> Charges<'a> {
     #[inline]
     pub(crate) fn new(keeps_parts: bool) -> Self {
         let (first, parts) = ([None; INLINE], KeyParts::default());
-        Charges { first, len: 0, open: None, parts, keeps_parts, rest: None }
+        Charges { first, len: 0, open: None, parts, keeps_parts, by_key: false, rest: None }
     }
 
     /// A single charge, whose key is complete and has these parts, if they are kept.
     pub(crate) fn of(mut charge: PolicyCharge<'a>, parts: KeyParts) -> Self {
         charge.parts = (0, parts.end());
         let first = [Some(charge), None, None, None];
-        Charges { first, len: 1, open: None, parts, keeps_parts: false, rest: None }
+        Charges { first, len: 1, open: None, parts, keeps_parts: false, by_key: false, rest: None }
     }
 
     /// Adds the charge of a policy with its literal numbers, of a call that does not wait, to a key of these parts.
@@ -145,12 +147,13 @@ impl<'a> Charges<'a> {
             Some(overridden) if overridden.is_off && !is_free && !overridden.has_keys() => return,
             Some(overridden) => {
                 shadow |= overridden.is_shadow;
-                match overridden.by_key(policy, keeps_free) {
-                    Some(by_key) => {
+                match (overridden.by_key(policy, keeps_free), overridden.numbers) {
+                    (Some(by_key), Ok(spec)) => {
                         self.keeps_parts |= by_key.needs_parts();
-                        Ok(ChargeNumbers::ByKey(by_key))
+                        self.by_key = true;
+                        Ok(ChargeNumbers::Computed(spec, Some(by_key)))
                     }
-                    None => overridden.numbers.map(|spec| definition.get().numbers_of(spec)),
+                    (_, numbers) => numbers.map(|spec| definition.get().numbers_of(spec)),
                 }
             }
         };
@@ -160,7 +163,7 @@ impl<'a> Charges<'a> {
             Ok(numbers) => match (cost, wait) {
                 (&Ok(cost), &Ok(wait)) => {
                     // An override of the key may end the shadow.
-                    let never_waits = shadow && !matches!(numbers, ChargeNumbers::ByKey(_));
+                    let never_waits = shadow && !matches!(numbers, ChargeNumbers::Computed(_, Some(_)));
                     let wait = if never_waits { 0 } else { wait };
                     let head = definition.key_head(&numbers);
                     return self.push_open(definition, numbers, &head, (cost, wait), shadow);
@@ -201,7 +204,7 @@ impl<'a> Charges<'a> {
     /// Replaces the numbers by some that no key exceeds.
     pub(crate) fn unbounded(&mut self) {
         for charge in self.first.iter_mut().flatten() {
-            charge.numbers = ChargeNumbers::Computed(charge.spec().unbounded());
+            charge.numbers = ChargeNumbers::Computed(charge.spec().unbounded(), None);
             charge.shadow = false;
         }
     }
@@ -421,7 +424,7 @@ impl<'a> PolicyCharge<'a> {
 
     /// Returns computed numbers for the lock-free steps, if these may decide the charge.
     pub(crate) fn computed_plain(&self) -> Option<PlainSpec> {
-        let ChargeNumbers::Computed(spec) = &self.numbers else { return None };
+        let ChargeNumbers::Computed(spec, None) = &self.numbers else { return None };
         PlainSpec::of(spec).filter(|_| self.definition.decides_lock_free())
     }
 
@@ -430,7 +433,7 @@ impl<'a> PolicyCharge<'a> {
     pub(crate) fn plain(&self) -> Option<PlainSpec> {
         match &self.numbers {
             ChargeNumbers::Literal(numbers) => numbers.plain,
-            ChargeNumbers::Computed(_) | ChargeNumbers::ByKey(_) => self.computed_plain(),
+            ChargeNumbers::Computed(..) => self.computed_plain(),
         }
     }
 }

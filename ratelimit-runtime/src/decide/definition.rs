@@ -89,9 +89,8 @@ pub(crate) struct Numbers {
 pub(crate) enum ChargeNumbers<'a> {
     /// Those of all calls.
     Literal(&'a Numbers),
-    Computed(AlgorithmSpec),
-    /// Those of keys without an override of their own, before it is known whether the key has one.
-    ByKey(ByKey),
+    /// Others, and how to find out whether the key has an override of its own, while that is to be found out.
+    Computed(AlgorithmSpec, Option<ByKey>),
 }
 
 /// A definition that lives as long as the process, or one that is counted.
@@ -212,8 +211,7 @@ impl Definition {
     pub(crate) fn key_head(&self, numbers: &ChargeNumbers<'_>) -> KeyHead {
         match numbers {
             ChargeNumbers::Literal(numbers) => numbers.heads.hash,
-            ChargeNumbers::Computed(spec) => self.with_heads(spec, |heads| heads.hash),
-            ChargeNumbers::ByKey(by_key) => self.with_heads(&by_key.spec, |heads| heads.hash),
+            ChargeNumbers::Computed(spec, _) => self.with_heads(spec, |heads| heads.hash),
         }
     }
 
@@ -256,7 +254,7 @@ impl Definition {
         computed: Option<&Result<Policy, InvalidPolicy>>,
     ) -> Result<ChargeNumbers<'_>, InvalidPolicy> {
         match (computed, &self.literal) {
-            (Some(Ok(policy)), _) => Ok(ChargeNumbers::Computed(policy.spec()?)),
+            (Some(Ok(policy)), _) => Ok(ChargeNumbers::Computed(policy.spec()?, None)),
             (Some(Err(invalid)), _) => Err(invalid.clone()),
             (None, Some(literal)) => Ok(ChargeNumbers::Literal(literal)),
             (None, None) => Err(InvalidPolicy::new("policy", "has numbers that are no literals")),
@@ -267,7 +265,7 @@ impl Definition {
     pub(crate) fn numbers_of(&self, spec: AlgorithmSpec) -> ChargeNumbers<'_> {
         match &self.literal {
             Some(literal) if literal.spec == spec => ChargeNumbers::Literal(literal),
-            _ => ChargeNumbers::Computed(spec),
+            _ => ChargeNumbers::Computed(spec, None),
         }
     }
 
@@ -284,16 +282,26 @@ impl Definition {
         self.known_override.get(overrides, self.written(), computed, |spec| self.lookup_head(spec))
     }
 
-    /// Returns what operators have changed of calls of a key with these parts, if anything.
-    pub(crate) fn overridden_key(
+    /// Returns what operators have changed of calls of a key with these parts and, otherwise, these numbers, if that is at hand. If it is
+    /// not, returns the hash to [look it up](Self::look_up_key) by.
+    #[inline(always)]
+    pub(crate) fn known_key(
+        &self,
+        (spec, by_key): (&AlgorithmSpec, &ByKey),
+        (key, parts): (Fingerprint, PartsOfKey<'_>),
+    ) -> Result<Option<OverriddenKey>, Fingerprint> {
+        let looked_up = if by_key.needs_parts() { self.lookup_head(spec).0.of_parts(parts) } else { key };
+        self.known_override.of_known_key(by_key, looked_up).ok_or(looked_up)
+    }
+
+    /// Looks for what operators have changed of calls of a key with these parts.
+    #[inline(never)]
+    pub(crate) fn look_up_key(
         &self,
         overrides: &Overrides,
         by_key: &ByKey,
         key: (Fingerprint, PartsOfKey<'_>),
     ) -> Option<OverriddenKey> {
-        if let Some(known) = self.known_override.of_known_key(overrides, by_key, key.0) {
-            return known;
-        }
         let hash = |spec: &AlgorithmSpec, parts: PartsOfKey<'_>| {
             self.with_heads(spec, |heads| heads.hash.of_parts(parts))
         };
@@ -426,8 +434,7 @@ impl ChargeNumbers<'_> {
     pub(crate) fn spec(&self) -> &AlgorithmSpec {
         match self {
             ChargeNumbers::Literal(numbers) => &numbers.spec,
-            ChargeNumbers::Computed(spec) => spec,
-            ChargeNumbers::ByKey(by_key) => &by_key.spec,
+            ChargeNumbers::Computed(spec, _) => spec,
         }
     }
 
@@ -436,7 +443,7 @@ impl ChargeNumbers<'_> {
     pub(crate) fn limit(&self, plain: PlainSpec) -> u64 {
         match self {
             ChargeNumbers::Literal(numbers) => numbers.limit,
-            ChargeNumbers::Computed(_) | ChargeNumbers::ByKey(_) => plain.limit(),
+            ChargeNumbers::Computed(..) => plain.limit(),
         }
     }
 }

@@ -1,16 +1,18 @@
 //! What operators have changed of a policy, found by name once for all calls, and for a key once for all calls of that.
 
-mod filter;
+mod words;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
-use self::filter::KeyFilter;
-
+use self::words::AllWords;
+use self::words::Lookup;
+pub(crate) use self::words::{ByKey, OverriddenKey};
 use crate::algorithm::{AlgorithmSpec, PlainSpec};
 use crate::base::invalid_policy::InvalidPolicy;
 use crate::base::number_map::NumberMap;
 use crate::base::shared_numbers::SharedNumbers;
+use crate::base::shared_table::SharedTable;
 use crate::decide::overrides::{ActiveOverride, HashedKeys, KeyOverride, OfPolicy, Overrides};
 use crate::key::{Fingerprint, KeyHead, PartsOfKey};
 use crate::policy::Policy;
@@ -20,10 +22,11 @@ use crate::policy::Policy;
 pub(crate) struct KnownOverride {
     /// The version of overrides that do not name the policy.
     without: AtomicU64,
-    /// The version of those that do, what they switch, and the numbers of all calls, if these are plain.
-    plain: SharedNumbers<5>,
-    /// The keys that have overrides, as long as the numbers are plain. Made once there are any.
-    filter: OnceLock<Box<KeyFilter>>,
+    /// The version of those that do, and what they say of all calls.
+    all: SharedNumbers<5>,
+    /// The keys that have overrides, and what is in force for those that were called. Made once there are any.
+    keys: OnceLock<Box<SharedTable>>,
+    /// The same, and the rest. Only who may write it writes to the others.
     with: RwLock<Option<Known>>,
 }
 
@@ -47,6 +50,8 @@ struct Known {
     /// The numbers of all calls, if these are literals.
     literal: Option<Result<AlgorithmSpec, InvalidPolicy>>,
     keys: Vec<Arc<HashedKeys>>,
+    /// Whether the hashes of all of them begin with the head by which they are looked up.
+    are_alike: bool,
     by: Lookup,
     /// What is in force for the keys that were called.
     called: NumberMap<Fingerprint, KnownKey>,
@@ -62,48 +67,14 @@ enum KnownKey {
     Computed(Arc<ActiveOverride>, Arc<KeyOverride>),
 }
 
-/// How calls look for an override of their key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Lookup {
-    /// There are none.
-    No,
-    /// By its hash.
-    ByHash,
-    /// By its parts, as its hash begins otherwise.
-    ByParts,
-}
-
 /// What an override makes of a call.
 #[derive(Clone, Debug)]
 pub(crate) struct Overridden {
+    version: u64,
     pub(crate) is_off: bool,
     pub(crate) is_shadow: bool,
     pub(crate) numbers: Result<AlgorithmSpec, InvalidPolicy>,
-    pub(crate) keys: Lookup,
-}
-
-/// The numbers of a call that its key may still override.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct ByKey {
-    pub(crate) spec: AlgorithmSpec,
-    /// The policy, if its numbers were computed for the call.
-    pub(crate) policy: Option<Policy>,
-    /// Whether the policy is off for other keys.
-    pub(crate) is_off: bool,
-    /// Whether a call that is turned off still counts as one that costs nothing.
-    pub(crate) keeps_free: bool,
-    pub(crate) lookup: Lookup,
-}
-
-/// What the override of its key makes of a call.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct OverriddenKey {
-    pub(crate) is_off: bool,
-    pub(crate) is_shadow: bool,
-    /// When the key is blocked no longer, in seconds since the Unix epoch.
-    pub(crate) blocked: Option<Option<u64>>,
-    pub(crate) spec: AlgorithmSpec,
-    pub(crate) key: Fingerprint,
+    keys: Lookup,
 }
 
 impl KnownOverride {
@@ -124,16 +95,22 @@ impl KnownOverride {
         head: impl Fn(&AlgorithmSpec) -> (KeyHead, bool),
     ) -> Option<Overridden> {
         let version = overrides.version();
-        if computed.is_none()
-            && let Some([of, switches, kind, first, second]) = self.plain.get()
+        if let Some([of, words @ ..]) = self.all.get()
             && of == version
-            && let Some(spec) = PlainSpec::of_words([kind, first, second])
         {
-            let (is_shadow, keys) = Lookup::of_word(switches);
-            return Some(Overridden { is_off: false, is_shadow, numbers: Ok(spec.spec()), keys });
+            let AllWords { is_off, is_shadow, are_written, by, spec } = AllWords::of_words(words);
+            let numbers = match (computed, spec) {
+                (None, Some(spec)) => Some(Ok(spec.spec())),
+                (Some(Ok(policy)), _) if are_written => Some(policy.spec()),
+                _ => None,
+            };
+            if let Some(numbers) = numbers {
+                let keys = if computed.is_some() { by.of_call(&numbers, &head) } else { by };
+                return Some(Overridden { version, is_off, is_shadow, numbers, keys });
+            }
         }
-        let found = |known: &Known| (known.all.clone(), known.literal.clone(), known.by);
-        let (all, literal, by) = self.known(overrides, written, &head, computed, found)?;
+        let found = |known: &Known| (known.version, known.all.clone(), known.literal.clone(), known.by);
+        let (version, all, literal, by) = self.known(overrides, version, written, &head, computed, found)?;
         // Without the lock, because an override that does not fit is logged.
         let (all, numbers) = match (computed, literal) {
             (None, Some(numbers)) => (all, numbers),
@@ -146,59 +123,49 @@ impl KnownOverride {
             },
         };
         let (is_off, is_shadow) = all.map_or((false, false), |all| (all.is_off(), all.is_shadow()));
-        let keys = match &numbers {
-            Ok(spec) if by == Lookup::ByHash && !head(spec).1 => Lookup::ByParts,
-            _ => by,
-        };
-        Some(Overridden { is_off, is_shadow, numbers, keys })
+        let keys = by.of_call(&numbers, &head);
+        Some(Overridden { version, is_off, is_shadow, numbers, keys })
     }
 
-    /// Returns what the override of this key makes of a call, if that is known and the same for all calls. Says without a lock of most
-    /// keys that they have none.
-    #[inline]
+    /// Returns what the override of a key makes of a call, if that is at hand.
+    #[inline(always)]
     pub(super) fn of_known_key(
         &self,
-        overrides: &Overrides,
         by_key: &ByKey,
-        key: Fingerprint,
+        looked_up: Fingerprint,
     ) -> Option<Option<OverriddenKey>> {
-        let filter = self.filter.get().filter(|_| by_key.lookup == Lookup::ByHash)?;
-        let version = overrides.version();
-        let ([of, ..], may_have) = self.plain.get_with(|| filter.may_have(key))?;
-        if of == version && !may_have {
-            return Some(None);
-        }
-        let known = self.with.read().unwrap_or_else(PoisonError::into_inner);
-        match known.as_ref().filter(|known| known.version == version)?.called.get(&key)? {
-            KnownKey::Literal(of_key) => Some(Some(*of_key)),
-            _ => None,
+        match self.keys.get()?.get(by_key.version, looked_up.words(), || by_key.given())? {
+            None => Some(None),
+            Some(words) => OverriddenKey::of_words(words, looked_up),
         }
     }
 
-    /// Returns what the override of this key makes of a call, if there is one. `hash` returns the key of calls with these numbers.
+    /// Returns what the override of this key makes of a call, if there is one, and has it at hand from then on, if that is possible.
+    /// `hash` returns the key of calls with these numbers.
     pub(super) fn of_key(
         &self,
         overrides: &Overrides,
         written: Written<'_>,
         by_key: &ByKey,
-        (key, parts): (Fingerprint, PartsOfKey<'_>),
+        (looked_up, parts): (Fingerprint, PartsOfKey<'_>),
         head: impl Fn(&AlgorithmSpec) -> (KeyHead, bool),
         hash: impl Fn(&AlgorithmSpec, PartsOfKey<'_>) -> Fingerprint,
     ) -> Option<OverriddenKey> {
         let computed = by_key.policy.map(Ok);
         let find = |known: &Known| {
             known.keys.iter().find_map(|keys| {
-                let key = if by_key.lookup == Lookup::ByHash { key } else { keys.head.of_parts(parts) };
+                let key = if by_key.needs_parts() { keys.head.of_parts(parts) } else { looked_up };
                 Some(match known.called.get(&key) {
                     Some(known) => Ok(known.clone()),
                     None => Err((key, Arc::clone(keys.get(key)?), known.all.clone())),
                 })
             })
         };
+        let found = self.known(overrides, by_key.version, written, &head, computed.as_ref(), find)??;
         // Without the lock, as above.
-        let known = match self.known(overrides, written, &head, computed.as_ref(), find)?? {
-            Ok(known) => known,
-            Err((looked_up, found, all)) => {
+        let (known, is_new) = match found {
+            Ok(known) => (known, None),
+            Err((key, found, all)) => {
                 let merged = found.over(all.as_deref()).filter(|it| it.fits(written.is_shadow));
                 let known = match (merged, written.literal.filter(|_| computed.is_none())) {
                     (None, _) => KnownKey::Nothing,
@@ -208,56 +175,73 @@ impl KnownOverride {
                         _ => KnownKey::Nothing,
                     },
                 };
-                let mut with = self.with.write().unwrap_or_else(PoisonError::into_inner);
-                if let Some(with) = with.as_mut().filter(|with| with.version == overrides.version()) {
-                    with.called.insert(looked_up, known.clone());
-                }
-                known
+                (known, Some(key))
             }
         };
-        match (known, by_key.policy) {
-            (KnownKey::Literal(of_key), _) => Some(of_key),
-            (KnownKey::Computed(merged, found), Some(policy)) => {
-                let spec = merged.spec(None, policy)?.ok()?;
-                Some(merged.of_key(spec, hash(&spec, found.parts())))
-            }
+        let of_key = match (&known, by_key.policy) {
+            (KnownKey::Literal(of_key), _) => Some(*of_key),
+            (KnownKey::Computed(merged, found), Some(policy)) => match merged.spec(None, policy) {
+                Some(Ok(spec)) => Some(merged.of_key(spec, hash(&spec, found.parts()))),
+                _ => None,
+            },
             _ => None,
+        };
+        // Calls with other numbers each time wait for nobody to have them at hand.
+        let with = match is_new {
+            Some(_) => Some(self.with.write().unwrap_or_else(PoisonError::into_inner)),
+            None => self.with.try_write().ok(),
+        };
+        if let Some(mut with) = with
+            && let Some(with) = with.as_mut().filter(|with| with.version == by_key.version)
+        {
+            if let Some(keys) = self.keys.get()
+                && let (Some(words), Some(given)) =
+                    (OverriddenKey::words(of_key.as_ref(), looked_up), by_key.given())
+            {
+                keys.remember(with.version, looked_up.words(), given, words);
+            }
+            if let Some(key) = is_new {
+                with.called.insert(key, known);
+            }
         }
+        of_key
     }
 
-    /// Returns what a function finds in what these overrides say of the policy, if they say anything.
+    /// Returns what a function finds in what overrides say of the policy, if they say anything: those of a version, if they are still
+    /// known, and else the present ones.
     fn known<T>(
         &self,
         overrides: &Overrides,
+        version: u64,
         written: Written<'_>,
         head: &impl Fn(&AlgorithmSpec) -> (KeyHead, bool),
         computed: Option<&Result<Policy, InvalidPolicy>>,
         found: impl Fn(&Known) -> T,
     ) -> Option<T> {
-        let version = overrides.version();
         if let Some(known) = &*self.with.read().unwrap_or_else(PoisonError::into_inner)
             && known.version == version
         {
             return Some(found(known));
         }
-        let (version, of_policy) = overrides.of(written.prefix, &written.names);
+        let (version, of_policy) = overrides.of(version, written.prefix, &written.names);
+        let is_present = version == overrides.version();
         let has_keys = !of_policy.keys.is_empty();
         let Some(known) = Known::new(version, of_policy, written, head, computed) else {
-            self.without.store(version, Ordering::Relaxed);
+            if is_present {
+                self.without.store(version, Ordering::Relaxed);
+            }
             return None;
         };
         let said = found(&known);
-        if has_keys && known.by == Lookup::No {
-            // The numbers of this call are invalid, and those of others tell how keys are looked up.
+        // If the numbers of this call are invalid, those of others tell how keys are looked up.
+        if !is_present || has_keys && known.by == Lookup::No {
             return Some(said);
         }
         let mut with = self.with.write().unwrap_or_else(PoisonError::into_inner);
-        self.plain.set(None);
-        if has_keys {
-            let hashes = known.keys.iter().flat_map(|keys| keys.hashes());
-            self.filter.get_or_init(KeyFilter::new).fill(hashes);
+        if let Some(hashes) = known.hashes() {
+            self.keys.get_or_init(Box::default).replace(version, &hashes);
         }
-        self.plain.set(known.plain());
+        self.all.set(Some(known.words()));
         *with = Some(known);
         Some(said)
     }
@@ -285,30 +269,40 @@ impl Known {
         }
         let spec = match (&literal, computed) {
             (Some(Ok(spec)), _) => Some(*spec),
-            (None, Some(Ok(policy))) => policy.spec().ok(),
+            (None, Some(Ok(policy))) => {
+                let numbers = all.as_ref().and_then(|all| all.spec(None, *policy));
+                numbers.unwrap_or_else(|| policy.spec()).ok()
+            }
             _ => None,
         };
-        let (mut by, mut hashed) = (Lookup::No, Vec::new());
+        let (mut by, mut hashed, mut are_alike) = (Lookup::No, Vec::new(), false);
         if let (Some(spec), false) = (spec, keys.is_empty()) {
             let (head, is_of_calls) = head(&spec);
             hashed = keys.iter().map(|keys| keys.hashed(&head)).collect();
-            let is_by_hash =
-                is_of_calls && hashed.iter().all(|it| it.head.without_parts() == head.without_parts());
-            by = if is_by_hash { Lookup::ByHash } else { Lookup::ByParts };
+            are_alike = hashed.iter().all(|it| it.head.without_parts() == head.without_parts());
+            by = if is_of_calls && are_alike { Lookup::ByHash } else { Lookup::ByParts };
         }
-        Some(Known { version, all, literal, keys: hashed, by, called: NumberMap::default() })
+        Some(Known { version, all, literal, keys: hashed, are_alike, by, called: NumberMap::default() })
     }
 
-    /// Returns what it says in numbers that are read without a lock, if that is possible.
-    fn plain(&self) -> Option<[u64; 5]> {
-        let Some(Ok(spec)) = &self.literal else { return None };
-        let (is_off, is_shadow) =
-            self.all.as_ref().map_or((false, false), |all| (all.is_off(), all.is_shadow()));
-        if is_off {
-            return None;
-        }
-        let [kind, first, second] = PlainSpec::of(spec)?.words();
-        Some([self.version, self.by.word(is_shadow), kind, first, second])
+    /// Returns the hashes of the keys that have overrides, if all begin with the head by which they are looked up.
+    fn hashes(&self) -> Option<Vec<[u64; 2]>> {
+        let hashes = self.keys.iter().flat_map(|keys| keys.hashes()).map(Fingerprint::words);
+        self.are_alike.then(|| hashes.collect())
+    }
+
+    /// Returns what it says of all calls in numbers that are read without a lock.
+    fn words(&self) -> [u64; 5] {
+        let all = self.all.as_ref();
+        let words = AllWords {
+            is_off: all.is_some_and(|all| all.is_off()),
+            is_shadow: all.is_some_and(|all| all.is_shadow()),
+            are_written: all.is_none(),
+            by: self.by,
+            spec: self.literal.as_ref().and_then(|spec| PlainSpec::of(spec.as_ref().ok()?)),
+        };
+        let [switches, kind, first, second] = words.words();
+        [self.version, switches, kind, first, second]
     }
 }
 
@@ -318,44 +312,19 @@ impl Overridden {
         self.keys != Lookup::No && self.numbers.is_ok()
     }
 
-    /// Returns the numbers of a call whose key may override them, whose policy was computed if it is given. `keeps_free` keeps a call
-    /// that is turned off as one that costs nothing.
+    /// Returns how a call looks for the override of its key, whose policy was computed if it is given. `keeps_free` keeps a call that
+    /// is turned off as one that costs nothing.
     pub(crate) fn by_key(
         &self,
         policy: Option<&Result<Policy, InvalidPolicy>>,
         keeps_free: bool,
     ) -> Option<ByKey> {
-        let (Ok(spec), true) = (&self.numbers, self.keys != Lookup::No) else { return None };
+        if !self.has_keys() {
+            return None;
+        }
         let policy = policy.and_then(|policy| policy.as_ref().ok()).copied();
-        Some(ByKey { spec: *spec, policy, is_off: self.is_off, keeps_free, lookup: self.keys })
-    }
-}
-
-impl ByKey {
-    /// Whether the parts of the key are needed to look for its override.
-    pub(crate) fn needs_parts(&self) -> bool {
-        self.lookup == Lookup::ByParts
-    }
-}
-
-impl Lookup {
-    /// Returns a word that tells it, and whether the policy is in shadow.
-    fn word(self, is_shadow: bool) -> u64 {
-        let by = match self {
-            Lookup::No => 0,
-            Lookup::ByHash => 2,
-            Lookup::ByParts => 4,
-        };
-        by | u64::from(is_shadow)
-    }
-
-    fn of_word(word: u64) -> (bool, Self) {
-        let by = match word & !1 {
-            0 => Lookup::No,
-            2 => Lookup::ByHash,
-            _ => Lookup::ByParts,
-        };
-        (word & 1 == 1, by)
+        let Overridden { version, is_off, keys: lookup, .. } = *self;
+        Some(ByKey { version, policy, is_off, keeps_free, lookup })
     }
 }
 
@@ -365,3 +334,6 @@ impl ActiveOverride {
         OverriddenKey { is_off: self.is_off(), is_shadow: self.is_shadow(), blocked, spec, key }
     }
 }
+
+#[cfg(test)]
+mod tests;

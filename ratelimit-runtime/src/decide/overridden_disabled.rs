@@ -34,7 +34,6 @@ pub(crate) struct Overridden {
 /// Numbers that a key may override, which no value of exists.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ByKey {
-    pub(crate) spec: AlgorithmSpec,
     pub(crate) is_off: bool,
     pub(crate) keeps_free: bool,
     none: Infallible,
@@ -68,9 +67,8 @@ impl KnownOverride {
 
     pub(super) fn of_known_key(
         &self,
-        _overrides: &Overrides,
         by_key: &ByKey,
-        _key: Fingerprint,
+        _looked_up: Fingerprint,
     ) -> Option<Option<OverriddenKey>> {
         match by_key.none {}
     }

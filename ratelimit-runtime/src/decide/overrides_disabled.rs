@@ -10,11 +10,6 @@ pub(crate) fn problems() -> Vec<String> {
 }
 
 impl Overrides {
-    #[inline]
-    pub(crate) fn version(&self) -> u64 {
-        0
-    }
-
     pub(crate) fn micros_until(&self, _until: u64) -> Option<u64> {
         None
     }

@@ -24,6 +24,14 @@ pub(crate) struct Head<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Fingerprint(pub(crate) u64, pub(crate) u64);
 
+#[cfg(feature = "overrides")]
+impl Fingerprint {
+    #[inline]
+    pub(crate) fn words(self) -> [u64; 2] {
+        [self.0, self.1]
+    }
+}
+
 impl Hash for Fingerprint {
     fn hash<H: Hasher>(&self, state: &mut H) {
         state.write_u64(self.0);

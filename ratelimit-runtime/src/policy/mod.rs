@@ -12,6 +12,8 @@ pub(crate) mod numbers;
 mod serde;
 mod sliding_window;
 mod token_bucket;
+#[cfg(feature = "overrides")]
+mod words;
 #[cfg(feature = "serde")]
 mod written;
 

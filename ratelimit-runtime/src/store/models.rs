@@ -1,9 +1,10 @@
-//! What the models of `tests/loom` need of the memory store, beside what is public.
+//! What the models of `tests/loom` need of the memory store, and of the table of overridden keys, beside what is public.
 
 use std::slice;
 use std::sync::Arc;
 
 use crate::algorithm::PlainSpec;
+use crate::base::shared_table::SharedTable;
 use crate::base::sync;
 use crate::key::Fingerprint;
 use crate::key::policy_id::PolicyId;
@@ -51,5 +52,27 @@ impl Waiting {
     pub fn leave(self, store: &MemoryStore) {
         let charge_id = self.waiter.slot(0).charge_id;
         store.leave(&[(self.charge, charge_id)], &self.waiter);
+    }
+}
+
+/// A table of numbers by keys of one half, each of which may follow from a number.
+#[derive(Debug, Default)]
+pub struct Table(SharedTable);
+
+impl Table {
+    /// Replaces the keys.
+    pub fn replace(&self, version: u64, keys: &[u64]) {
+        self.0.replace(version, &keys.iter().map(|key| [*key; 2]).collect::<Vec<_>>());
+    }
+
+    /// Remembers a number for a key.
+    pub fn remember(&self, version: u64, key: u64, given: Option<u64>, number: u64) {
+        self.0.remember(version, [key; 2], given.map(|given| [given; 8]), [number; 5]);
+    }
+
+    /// Returns what is remembered for a key.
+    #[must_use]
+    pub fn get(&self, version: u64, key: u64, given: Option<u64>) -> Option<Option<[u64; 5]>> {
+        self.0.get(version, [key; 2], || Some(given.map(|given| [given; 8])))
     }
 }

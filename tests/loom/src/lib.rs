@@ -2,6 +2,8 @@
 //! a few threads, and returns from each load every value that the memory model allows. The models have few threads that do
 //! little, so that there are few interleavings.
 //!
+//! So are readers of a table of overridden keys, while its keys and what is known of them are replaced.
+//!
 //! The store is the product's, built with loom's atomics and mutex (`ratelimit-runtime/src/base/sync_loom.rs`). Everything that it
 //! depends on is built again for that, so the models need a flag of the compiler, and there are none without it:
 //!
@@ -18,3 +20,4 @@ mod in_place;
 mod refunds;
 mod slots;
 mod support;
+mod tables;

@@ -6,6 +6,7 @@ use super::{Charges, PolicyCharge};
 use crate::algorithm::{ChargeId, UNKNOWN, Verdict};
 use crate::decide::decision::{Decision, PolicyDecision};
 use crate::decide::definition::ChargeNumbers;
+use crate::decide::overridden::OverriddenKey;
 use crate::decide::overrides::Overrides;
 use crate::key::KeyParts;
 use crate::store::INLINE;
@@ -14,7 +15,8 @@ use crate::store::decided_by::DecidedBy;
 /// The charge of a key that operators have blocked.
 #[derive(Debug)]
 pub(crate) struct Blocked<'a> {
-    pub(crate) charge: PolicyCharge<'a>,
+    /// Elsewhere, so that a call which is not blocked does not copy the place of one.
+    pub(crate) charge: Box<PolicyCharge<'a>>,
     /// When that ends by itself, in seconds since the Unix epoch.
     until: Option<u64>,
 }
@@ -23,17 +25,17 @@ impl<'a> Charges<'a> {
     /// Applies what operators have changed for the keys of charges, which are complete. Removes those that are turned off. Returns the
     /// charge of a key that is blocked, for the longest time if there are several.
     pub(crate) fn look_up(&mut self, overrides: &Overrides) -> Option<Blocked<'a>> {
-        let is_by_key = |charge: &PolicyCharge<'_>| matches!(charge.numbers, ChargeNumbers::ByKey(_));
-        if overrides.version() == 0 || !self.iter().any(is_by_key) {
+        if !self.by_key {
             return None;
         }
+        self.by_key = false;
         self.look_up_keys(overrides)
     }
 
     #[inline(never)]
     fn look_up_keys(&mut self, overrides: &Overrides) -> Option<Blocked<'a>> {
         let (mut blocked, mut off) = (None::<Blocked<'a>>, None);
-        let Charges { first, rest, parts, .. } = self;
+        let Charges { first, len, rest, parts, .. } = self;
         let mut is_kept = |charge: &mut PolicyCharge<'a>| {
             let until = match apply(charge, overrides, parts) {
                 Applied::Charged => return true,
@@ -45,11 +47,11 @@ impl<'a> Charges<'a> {
             };
             let lasts = |until: Option<u64>| until.unwrap_or(u64::MAX);
             if blocked.as_ref().is_none_or(|other| lasts(other.until) < lasts(until)) {
-                blocked = Some(Blocked { charge: *charge, until });
+                blocked = Some(Blocked { charge: Box::new(*charge), until });
             }
             true
         };
-        for place in first.iter_mut() {
+        for place in first.iter_mut().take(*len) {
             if place.as_mut().is_some_and(|charge| !is_kept(charge)) {
                 *place = None;
             }
@@ -93,17 +95,23 @@ enum Applied {
 }
 
 /// Applies what operators have changed for the key of a charge, or else for all keys.
+#[inline]
 fn apply(charge: &mut PolicyCharge<'_>, overrides: &Overrides, parts: &KeyParts) -> Applied {
-    let ChargeNumbers::ByKey(by_key) = &charge.numbers else { return Applied::Charged };
-    let parts = parts.of_key(charge.parts.0, charge.parts.1);
-    let definition = charge.definition.get();
-    let (mut is_off, keeps_free, mut blocked) = (by_key.is_off, by_key.keeps_free, None);
-    let of_key = definition.overridden_key(overrides, by_key, (charge.key, parts));
-    charge.numbers = ChargeNumbers::Computed(of_key.map_or(by_key.spec, |of_key| of_key.spec));
-    if let Some(of_key) = of_key {
-        charge.key = of_key.key;
-        charge.shadow = definition.attribute.shadow || of_key.is_shadow;
-        (is_off, blocked) = (of_key.is_off, of_key.blocked);
+    let ChargeNumbers::Computed(spec, Some(by_key)) = &charge.numbers else { return Applied::Charged };
+    let (definition, key) =
+        (charge.definition.get(), (charge.key, parts.of_key(charge.parts.0, charge.parts.1)));
+    let (is_off, keeps_free) = (by_key.is_off, by_key.keeps_free);
+    let (is_off, blocked) = match definition.known_key((spec, by_key), key) {
+        Ok(None) => (is_off, None),
+        // Not moved out of the match, because a copy would read together what was written apart, which is slow.
+        Ok(Some(of_key)) => replace(charge, of_key),
+        Err(looked_up) => match definition.look_up_key(overrides, by_key, (looked_up, key.1)) {
+            Some(of_key) => replace(charge, of_key),
+            None => (is_off, None),
+        },
+    };
+    if let ChargeNumbers::Computed(_, by_key) = &mut charge.numbers {
+        *by_key = None;
     }
     if charge.shadow {
         charge.wait = 0;
@@ -113,6 +121,18 @@ fn apply(charge: &mut PolicyCharge<'_>, overrides: &Overrides, parts: &KeyParts)
         None if is_off && charge.cost > 0 => Applied::Off { keeps_free },
         None => Applied::Charged,
     }
+}
+
+/// Makes a charge what the override of its key makes of it. Returns whether it is turned off, and until when it is blocked.
+#[inline(always)]
+fn replace(charge: &mut PolicyCharge<'_>, of_key: OverriddenKey) -> (bool, Option<Option<u64>>) {
+    let OverriddenKey { is_off, is_shadow, blocked, spec, key } = of_key;
+    if let ChargeNumbers::Computed(numbers, _) = &mut charge.numbers {
+        *numbers = spec;
+    }
+    charge.key = key;
+    charge.shadow = charge.definition.get().attribute.shadow || is_shadow;
+    (is_off, blocked)
 }
 
 impl Blocked<'_> {

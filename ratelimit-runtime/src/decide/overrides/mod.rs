@@ -29,9 +29,16 @@ pub const MAX_SIZE: usize = 4 << 20;
 /// The overrides of a registry.
 #[derive(Debug, Default)]
 pub(crate) struct Overrides {
-    /// That of the set. Calls ask only this if their policies are known not to be overridden.
+    /// That of the present set. Calls ask only this if their policies are known not to be overridden.
     version: AtomicU64,
-    set: RwLock<Arc<OverrideSet>>,
+    sets: RwLock<Sets>,
+}
+
+#[derive(Debug, Default)]
+struct Sets {
+    present: Arc<OverrideSet>,
+    /// For calls that have begun by it.
+    previous: Arc<OverrideSet>,
 }
 
 impl Overrides {
@@ -41,20 +48,22 @@ impl Overrides {
         self.version.load(Ordering::Acquire)
     }
 
-    /// Returns the version of the overrides, and those of the policy with this prefix and one of these names.
-    pub(crate) fn of(&self, prefix: &str, names: &[&str]) -> (u64, OfPolicy) {
-        let set = self.set.read().unwrap_or_else(PoisonError::into_inner);
+    /// Returns the overrides of the policy with this prefix and one of these names, and their version: this one, if it is the present or
+    /// the previous one, and else the present one.
+    pub(crate) fn of(&self, version: u64, prefix: &str, names: &[&str]) -> (u64, OfPolicy) {
+        let Sets { present, previous } = &*self.sets.read().unwrap_or_else(PoisonError::into_inner);
+        let set = if previous.version() == version { previous } else { present };
         (set.version(), set.of(prefix, names))
     }
 
     /// Returns the microseconds until one of them ends, as far as the time is known.
     pub(crate) fn micros_until(&self, until: u64) -> Option<u64> {
-        self.set.read().unwrap_or_else(PoisonError::into_inner).micros_until(until)
+        self.sets.read().unwrap_or_else(PoisonError::into_inner).present.micros_until(until)
     }
 
     /// Returns all of them.
     pub(crate) fn set(&self) -> Arc<OverrideSet> {
-        Arc::clone(&self.set.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.sets.read().unwrap_or_else(PoisonError::into_inner).present)
     }
 
     /// Replaces all of them.
@@ -62,8 +71,9 @@ impl Overrides {
         if self.version() == with.version() {
             return;
         }
-        let mut set = self.set.write().unwrap_or_else(PoisonError::into_inner);
-        *set = Arc::clone(with);
+        let mut sets = self.sets.write().unwrap_or_else(PoisonError::into_inner);
+        let previous = std::mem::replace(&mut sets.present, Arc::clone(with));
+        sets.previous = previous;
         // Under the lock, so that the version is always that of the set.
         self.version.store(with.version(), Ordering::Release);
     }

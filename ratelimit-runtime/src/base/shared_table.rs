@@ -1,0 +1,213 @@
+//! Numbers by hashes, which many threads read together and one at a time replaces: a hash table under a sequence lock.
+
+use super::shared_numbers::SharedNumbers;
+use super::sync::{AtomicU64, OnceLock, Ordering};
+
+/// Numbers that are remembered for some keys, which are hashes. Readers write nothing.
+///
+/// Places come in groups of eight, each with a word of the tags of its keys, so that most keys which are not there are told by a
+/// single word.
+#[derive(Debug)]
+pub(crate) struct SharedTable {
+    /// The version of the keys, and the index of their table. None while they are being replaced.
+    current: SharedNumbers<2>,
+    /// A table for each size that was needed. The next one has twice as many groups.
+    tables: [OnceLock<Table>; SIZES],
+}
+
+/// How many sizes there are. The largest has a place for more keys than may have overrides.
+const SIZES: usize = 12;
+
+const GROUP: usize = 8;
+
+/// How many of its places a group uses on average, at most.
+const LOAD: usize = 5;
+
+/// What is remembered for a key.
+pub(crate) type Remembered = [u64; 5];
+
+/// What that follows from, if it is not the same at any time.
+pub(crate) type Given = [u64; 8];
+
+#[derive(Debug)]
+struct Table {
+    /// A byte for each place of a group: the tag of its key, or 0.
+    tags: Box<[AtomicU64]>,
+    places: Box<[Place]>,
+    /// Made once something is remembered that follows from anything.
+    given: OnceLock<Box<[SharedGiven]>>,
+}
+
+/// A cache line: a key, and what is remembered for it.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+struct Place {
+    key: [AtomicU64; 2],
+    remembered: SharedNumbers<5>,
+}
+
+/// Written only while nothing is remembered for the key.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+struct SharedGiven([AtomicU64; 8]);
+
+impl SharedTable {
+    /// Returns what is remembered for a key, if it is one of this version of the keys: `None` if that is not known, and `Some(None)` if
+    /// it is none of them. `given` returns what that has to follow from, if it can tell: for all calls something, or for none.
+    #[inline]
+    pub(crate) fn get(
+        &self,
+        version: u64,
+        key: [u64; 2],
+        given: impl FnOnce() -> Option<Option<Given>>,
+    ) -> Option<Option<Remembered>> {
+        let found = |[current, size]: [u64; 2]| {
+            let table = self.tables.get(size as usize)?.get().filter(|_| current == version)?;
+            let Some(at) = table.find(key) else { return Some(None) };
+            table.remembered(at, given()?).map(Some)
+        };
+        self.current.get_with(found)?
+    }
+
+    /// Replaces the keys. Nothing is remembered for them. Only one thread at a time may write.
+    pub(crate) fn replace(&self, version: u64, keys: &[[u64; 2]]) {
+        self.current.set(None);
+        let size = keys.len().div_ceil(LOAD).next_power_of_two().ilog2() as usize;
+        let Some(table) = self.tables.get(size) else { return };
+        table.get_or_init(|| Table::new(1 << size)).fill(keys);
+        self.current.set(Some([version, size as u64]));
+    }
+
+    /// Remembers numbers for a key of this version of the keys, unless there is no such key. Only one thread at a time may write.
+    pub(crate) fn remember(&self, version: u64, key: [u64; 2], given: Option<Given>, numbers: Remembered) {
+        let Some([current, size]) = self.current.get() else { return };
+        if let Some(table) = self.tables.get(size as usize).and_then(OnceLock::get)
+            && current == version
+            && let Some(at) = table.find(key)
+        {
+            table.remember(at, given, numbers);
+        }
+    }
+}
+
+/// No keys of any version.
+impl Default for SharedTable {
+    fn default() -> Self {
+        SharedTable { current: SharedNumbers::default(), tables: [const { OnceLock::new() }; SIZES] }
+    }
+}
+
+impl Table {
+    fn new(groups: usize) -> Self {
+        Table { tags: defaults(groups), places: defaults(groups * GROUP), given: OnceLock::new() }
+    }
+
+    /// Returns the place of a key, if it is there.
+    #[inline]
+    fn find(&self, key: [u64; 2]) -> Option<usize> {
+        let tag = u64::from(tag(key)) * LOWEST;
+        for group in self.groups(key) {
+            let tags = self.tags[group].load(Ordering::Relaxed);
+            let mut alike = zeros(tags ^ tag);
+            while alike != 0 {
+                let at = group * GROUP + alike.trailing_zeros() as usize / 8;
+                if self.places[at].is_of(key) {
+                    return Some(at);
+                }
+                alike &= alike - 1;
+            }
+            if zeros(tags) != 0 {
+                return None;
+            }
+        }
+        None
+    }
+
+    #[inline]
+    fn remembered(&self, at: usize, given: Option<Given>) -> Option<Remembered> {
+        let place = &self.places[at].remembered;
+        let Some(given) = given else { return place.get() };
+        let shared = &self.given.get()?[at];
+        place.get_with(|numbers| shared.is(given).then_some(numbers))?
+    }
+
+    fn remember(&self, at: usize, given: Option<Given>, numbers: Remembered) {
+        let place = &self.places[at].remembered;
+        place.set(None);
+        if let Some(given) = given {
+            self.given.get_or_init(|| defaults(self.places.len()))[at].set(given);
+        }
+        place.set(Some(numbers));
+    }
+
+    fn fill(&self, keys: &[[u64; 2]]) {
+        self.tags.iter().for_each(|tags| tags.store(0, Ordering::Relaxed));
+        for &key in keys {
+            if self.find(key).is_none()
+                && let Some((group, tags)) = self.groups(key).find_map(|group| {
+                    let tags = self.tags[group].load(Ordering::Relaxed);
+                    (zeros(tags) != 0).then_some((group, tags))
+                })
+            {
+                let free = zeros(tags).trailing_zeros() as usize / 8;
+                self.tags[group].store(tags | u64::from(tag(key)) << (8 * free), Ordering::Relaxed);
+                self.places[group * GROUP + free].set(key);
+            }
+        }
+    }
+
+    /// Returns the groups in which a key is looked for, until one has a free place.
+    #[inline]
+    fn groups(&self, [first, _]: [u64; 2]) -> impl Iterator<Item = usize> {
+        // Their number is a power of 2.
+        let last = self.tags.len() - 1;
+        (0..=last).map(move |i| (first as usize).wrapping_add(i) & last)
+    }
+}
+
+impl Place {
+    #[inline]
+    fn is_of(&self, key: [u64; 2]) -> bool {
+        self.key.iter().zip(key).all(|(shared, word)| shared.load(Ordering::Relaxed) == word)
+    }
+
+    fn set(&self, key: [u64; 2]) {
+        self.remembered.set(None);
+        self.key.iter().zip(key).for_each(|(shared, word)| shared.store(word, Ordering::Relaxed));
+    }
+}
+
+impl SharedGiven {
+    #[inline]
+    fn is(&self, given: Given) -> bool {
+        self.0.iter().zip(given).all(|(shared, word)| shared.load(Ordering::Relaxed) == word)
+    }
+
+    fn set(&self, given: Given) {
+        self.0.iter().zip(given).for_each(|(shared, word)| shared.store(word, Ordering::Relaxed));
+    }
+}
+
+/// The lowest bit of each byte, and all but the highest.
+const LOWEST: u64 = u64::MAX / 255;
+const LOWER: u64 = LOWEST * 0x7f;
+
+/// Returns the highest bit of each byte that is zero. Nothing is carried from one byte to the next: a place that is free may still have
+/// the key of an earlier version, and so must not be taken for one that has the tag.
+#[inline]
+fn zeros(bytes: u64) -> u64 {
+    !(((bytes & LOWER) + LOWER) | bytes | LOWER)
+}
+
+/// Returns a byte of a key that does not tell its group.
+#[inline]
+fn tag([_, second]: [u64; 2]) -> u8 {
+    (second as u8).max(1)
+}
+
+fn defaults<T: Default>(len: usize) -> Box<[T]> {
+    (0..len).map(|_| T::default()).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,125 @@
+//! A policy in a few words, by which many threads can compare it without a lock.
+
+use std::hash::{Hash, Hasher};
+
+use super::Policy;
+
+/// What a policy is hashed by, in place of a hash: the words of equal policies are equal, and those of others are not.
+///
+/// The first word has all small numbers: flags, and which variants of types they are. Those before a word say which one it is.
+struct Words {
+    words: [u64; 8],
+    len: usize,
+    /// How many small numbers there are.
+    small: u32,
+    fit: bool,
+}
+
+impl Policy {
+    /// Returns words that tell it from all other policies. `None` if it has too many, as that of a calendar does.
+    #[inline]
+    pub(crate) fn words(&self) -> Option<[u64; 8]> {
+        let mut words = Words { words: [0; 8], len: 1, small: 0, fit: true };
+        self.hash(&mut words);
+        words.fit.then_some(words.words)
+    }
+}
+
+impl Words {
+    #[inline]
+    fn small(&mut self, number: u64) {
+        self.fit &= number < 1 << 8 && self.small < 8;
+        self.words[0] |= number << (8 * self.small % 64);
+        self.small += 1;
+    }
+}
+
+impl Hasher for Words {
+    fn write(&mut self, _: &[u8]) {
+        self.fit = false;
+    }
+
+    #[inline]
+    fn write_u8(&mut self, number: u8) {
+        self.small(u64::from(number));
+    }
+
+    #[inline]
+    fn write_isize(&mut self, number: isize) {
+        self.small(number as u64);
+    }
+
+    #[inline]
+    fn write_u32(&mut self, number: u32) {
+        self.write_u64(u64::from(number));
+    }
+
+    #[inline]
+    fn write_u64(&mut self, number: u64) {
+        match self.words.get_mut(self.len) {
+            Some(word) => *word = number,
+            None => self.fit = false,
+        }
+        self.len += 1;
+    }
+
+    fn finish(&self) -> u64 {
+        0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use proptest::prelude::*;
+
+    use crate::base::property_tests::config;
+    use crate::base::rate::Rate;
+    use crate::policy::{ConcurrencyLimit, FixedWindow, LeakyBucket, Policy, SlidingWindow, TokenBucket};
+
+    /// Policies of few numbers, so that some are equal.
+    fn policy() -> impl Strategy<Value = Policy> {
+        (0..5, [0..3_u64, 0..3, 0..3], any::<[bool; 5]>()).prop_map(|(kind, numbers, flags)| {
+            let [first, second, third] = numbers;
+            let time = |number: u64| Duration::new(number / 2, (number % 2) as u32);
+            let rate = Rate::new(first, time(second));
+            match kind {
+                0 => {
+                    let mut bucket = TokenBucket::new(rate);
+                    bucket = if flags[0] { bucket.burst(third) } else { bucket };
+                    bucket = if flags[1] { bucket.burst_for(time(third)) } else { bucket };
+                    bucket.warmup = flags[2].then_some(time(first));
+                    bucket.borrow = flags[3];
+                    if flags[4] { bucket.adjustable() } else { bucket }.into()
+                }
+                1 if flags[0] => FixedWindow::new(first, time(second)).aligned().into(),
+                1 => FixedWindow::new(first, time(second)).into(),
+                2 => {
+                    let bucket = LeakyBucket::new(third, rate);
+                    let bucket = if flags[0] { LeakyBucket::draining(third, time(second)) } else { bucket };
+                    LeakyBucket { queue: flags[1], ..bucket }.into()
+                }
+                3 => {
+                    let precision = flags[0].then_some(time(third));
+                    SlidingWindow { precision, ..SlidingWindow::new(first, time(second)) }.into()
+                }
+                _ => ConcurrencyLimit::new(first).into(),
+            }
+        })
+    }
+
+    proptest! {
+        #![proptest_config(config())]
+
+        #[test]
+        fn words_are_equal_for_equal_policies_alone(policies in prop::collection::vec(policy(), 60)) {
+            for one in &policies {
+                prop_assert!(one.words().is_some(), "{one:?}");
+                for other in &policies {
+                    prop_assert_eq!(one.words() == other.words(), one == other, "{:?} {:?}", one, other);
+                }
+            }
+        }
+    }
+}
