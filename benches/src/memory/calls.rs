@@ -57,7 +57,7 @@ pub(super) fn annotated() -> Vec<Line> {
     lines
 }
 
-/// Calls of policies of which keys are overridden, against the same that are overridden by name.
+/// Calls of policies of which keys are overridden, against the same that are overridden by name, or not at all.
 #[cfg(feature = "overrides")]
 pub(super) fn overridden() -> Vec<Line> {
     let mut lines = Vec::new();
@@ -72,6 +72,15 @@ pub(super) fn overridden() -> Vec<Line> {
         add("overridden key", workload, overridden::literal_call, Overridden::Keys);
         add("overridden key, computed numbers", workload, overridden::computed_call, Overridden::Keys);
         add("other keys overridden", workload, overridden::literal_call, Overridden::OtherKeys);
+    }
+    for (what, of) in
+        [("overridden by name", Overridden::ByName), ("other keys overridden", Overridden::OtherKeys)]
+    {
+        let (ours, theirs) = (overridden::literal_call(of), overridden::literal_call(Overridden::Nothing));
+        let line = Line::new(format!("{what}, {}", Workload::Hot.name()), "ns", move || {
+            settled(Workload::Hot, &ours)
+        });
+        lines.push(line.against("nothing overridden", move || settled(Workload::Hot, &theirs)).at_most(2.0));
     }
     lines
 }

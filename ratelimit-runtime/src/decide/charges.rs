@@ -28,6 +28,8 @@ pub(crate) struct Charges<'a> {
     keeps_parts: bool,
     /// Whether operators may have changed something for the keys of some.
     by_key: bool,
+    /// Whether a call that is turned off still counts as one that costs nothing.
+    keeps_free: bool,
     /// What few calls have.
     rest: Option<Box<Rest<'a>>>,
 }
@@ -80,14 +82,22 @@ impl<'a> Charges<'a> {
     #[inline]
     pub(crate) fn new(keeps_parts: bool) -> Self {
         let (first, parts) = ([None; INLINE], KeyParts::default());
-        Charges { first, len: 0, open: None, parts, keeps_parts, by_key: false, rest: None }
+        Charges {
+            first,
+            len: 0,
+            open: None,
+            parts,
+            keeps_parts,
+            by_key: false,
+            keeps_free: false,
+            rest: None,
+        }
     }
 
     /// A single charge, whose key is complete and has these parts, if they are kept.
     pub(crate) fn of(mut charge: PolicyCharge<'a>, parts: KeyParts) -> Self {
         charge.parts = (0, parts.end());
-        let first = [Some(charge), None, None, None];
-        Charges { first, len: 1, open: None, parts, keeps_parts: false, by_key: false, rest: None }
+        Charges { first: [Some(charge), None, None, None], len: 1, parts, ..Charges::new(false) }
     }
 
     /// Adds the charge of a policy with its literal numbers, of a call that does not wait, to a key of these parts.
@@ -111,19 +121,27 @@ impl<'a> Charges<'a> {
         self.keeps_parts = keeps_parts;
     }
 
-    /// Starts the charge of a policy with its literal numbers, of a call that waits for at most `wait` microseconds. A shadow does
-    /// not.
-    #[inline]
+    /// Starts the charge of a policy with its literal numbers, of a call that waits for at most `wait` microseconds, a shadow for none, if
+    /// it is known that operators have changed nothing of it, or only of some keys. Returns whether that is known.
+    #[inline(always)]
     pub(crate) fn begin_literal(
         &mut self,
         definition: DefinitionRef<'a>,
         numbers: &'a Numbers,
-        cost: u64,
-        wait: u64,
-    ) {
-        let shadow = definition.attribute.shadow;
-        let (head, numbers) = (&numbers.heads.hash, ChargeNumbers::Literal(numbers));
-        self.push_open(definition, numbers, head, (cost, wait), shadow);
+        (cost, wait): (u64, u64),
+        keeps_free: bool,
+        overrides: &Overrides,
+    ) -> bool {
+        let (head, shadow) = (&numbers.heads.hash, definition.attribute.shadow);
+        if definition.is_as_written(overrides) {
+            self.push_open(definition, ChargeNumbers::Literal(numbers), head, (cost, wait), shadow);
+        } else if let Some(by_key) = definition.by_key_alone(overrides) {
+            (self.by_key, self.keeps_free) = (true, keeps_free);
+            self.push_open(definition, ChargeNumbers::ByKey(numbers, by_key), head, (cost, wait), shadow);
+        } else {
+            return false;
+        }
+        true
     }
 
     /// Starts the charge of a policy with these numbers, as operators have changed them for all keys, to be
@@ -147,10 +165,10 @@ impl<'a> Charges<'a> {
             Some(overridden) if overridden.is_off && !is_free && !overridden.has_keys() => return,
             Some(overridden) => {
                 shadow |= overridden.is_shadow;
-                match (overridden.by_key(policy, keeps_free), overridden.numbers) {
+                match (overridden.by_key(policy), overridden.numbers) {
                     (Some(by_key), Ok(spec)) => {
                         self.keeps_parts |= by_key.needs_parts();
-                        self.by_key = true;
+                        (self.by_key, self.keeps_free) = (true, keeps_free);
                         Ok(ChargeNumbers::Computed(spec, Some(by_key)))
                     }
                     (_, numbers) => numbers.map(|spec| definition.get().numbers_of(spec)),
@@ -411,7 +429,12 @@ impl<'a> PolicyCharge<'a> {
     #[inline(always)]
     pub(crate) fn lock_free(&self) -> Option<&'a PlainSpec> {
         let ChargeNumbers::Literal(numbers) = self.numbers else { return None };
-        let spec = numbers.plain.as_ref()?;
+        self.lock_free_by(numbers.plain.as_ref()?)
+    }
+
+    /// Returns these numbers, if the lock-free steps may decide the charge by them.
+    #[inline(always)]
+    pub(crate) fn lock_free_by<'s>(&self, spec: &'s PlainSpec) -> Option<&'s PlainSpec> {
         // A refused call that waits for a window queues, and may overtake none that wait already.
         (self.cost > 0 && (self.wait == 0 || spec.reserves())).then_some(spec)
     }
@@ -422,18 +445,17 @@ impl<'a> PolicyCharge<'a> {
         outcome.admitted || self.wait == 0
     }
 
-    /// Returns computed numbers for the lock-free steps, if these may decide the charge.
-    pub(crate) fn computed_plain(&self) -> Option<PlainSpec> {
-        let ChargeNumbers::Computed(spec, None) = &self.numbers else { return None };
-        PlainSpec::of(spec).filter(|_| self.definition.decides_lock_free())
-    }
-
     /// Returns the same numbers for the memory store, if the states of the key are plain.
     #[inline]
     pub(crate) fn plain(&self) -> Option<PlainSpec> {
         match &self.numbers {
-            ChargeNumbers::Literal(numbers) => numbers.plain,
-            ChargeNumbers::Computed(..) => self.computed_plain(),
+            ChargeNumbers::Literal(numbers) | ChargeNumbers::ByKey(numbers, _) => numbers.plain,
+            ChargeNumbers::Computed(spec, _) => self.plain_of(spec),
         }
+    }
+
+    #[inline(never)]
+    fn plain_of(&self, spec: &AlgorithmSpec) -> Option<PlainSpec> {
+        PlainSpec::of(spec).filter(|_| self.definition.decides_lock_free())
     }
 }

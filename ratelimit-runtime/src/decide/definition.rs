@@ -89,6 +89,8 @@ pub(crate) struct Numbers {
 pub(crate) enum ChargeNumbers<'a> {
     /// Those of all calls.
     Literal(&'a Numbers),
+    /// The same, unless the key has an override of its own, and how to find that out.
+    ByKey(&'a Numbers, ByKey),
     /// Others, and how to find out whether the key has an override of its own, while that is to be found out.
     Computed(AlgorithmSpec, Option<ByKey>),
 }
@@ -210,7 +212,7 @@ impl Definition {
     #[inline]
     pub(crate) fn key_head(&self, numbers: &ChargeNumbers<'_>) -> KeyHead {
         match numbers {
-            ChargeNumbers::Literal(numbers) => numbers.heads.hash,
+            ChargeNumbers::Literal(numbers) | ChargeNumbers::ByKey(numbers, _) => numbers.heads.hash,
             ChargeNumbers::Computed(spec, _) => self.with_heads(spec, |heads| heads.hash),
         }
     }
@@ -282,16 +284,20 @@ impl Definition {
         self.known_override.get(overrides, self.written(), computed, |spec| self.lookup_head(spec))
     }
 
-    /// Returns what operators have changed of calls of a key with these parts and, otherwise, these numbers, if that is at hand. If it is
-    /// not, returns the hash to [look it up](Self::look_up_key) by.
+    /// Returns the hash by which the override of a key with these parts is looked up, for calls with otherwise these numbers.
     #[inline(always)]
-    pub(crate) fn known_key(
+    pub(crate) fn looked_up_by(
         &self,
         (spec, by_key): (&AlgorithmSpec, &ByKey),
         (key, parts): (Fingerprint, PartsOfKey<'_>),
-    ) -> Result<Option<OverriddenKey>, Fingerprint> {
-        let looked_up = if by_key.needs_parts() { self.lookup_head(spec).0.of_parts(parts) } else { key };
-        self.known_override.of_known_key(by_key, looked_up).ok_or(looked_up)
+    ) -> Fingerprint {
+        if by_key.needs_parts() { self.lookup_head(spec).0.of_parts(parts) } else { key }
+    }
+
+    /// Returns what operators have changed of calls of a key, if that is at hand.
+    #[inline(always)]
+    pub(crate) fn known_key(&self, by_key: &ByKey, looked_up: Fingerprint) -> Option<Option<OverriddenKey>> {
+        self.known_override.of_known_key(by_key, looked_up)
     }
 
     /// Looks for what operators have changed of calls of a key with these parts.
@@ -327,6 +333,12 @@ impl Definition {
     #[inline]
     pub(crate) fn is_as_written(&self, overrides: &Overrides) -> bool {
         self.known_override.is_none(overrides)
+    }
+
+    /// Returns how a call finds out whether its key has an override, if it is known that the literal numbers are in force for other keys.
+    #[inline]
+    pub(crate) fn by_key_alone(&self, overrides: &Overrides) -> Option<ByKey> {
+        self.known_override.by_key_alone(overrides)
     }
 
     /// Returns the name, if it lives as long as the process.
@@ -433,7 +445,7 @@ impl ChargeNumbers<'_> {
     #[inline]
     pub(crate) fn spec(&self) -> &AlgorithmSpec {
         match self {
-            ChargeNumbers::Literal(numbers) => &numbers.spec,
+            ChargeNumbers::Literal(numbers) | ChargeNumbers::ByKey(numbers, _) => &numbers.spec,
             ChargeNumbers::Computed(spec, _) => spec,
         }
     }
@@ -442,7 +454,7 @@ impl ChargeNumbers<'_> {
     #[inline]
     pub(crate) fn limit(&self, plain: PlainSpec) -> u64 {
         match self {
-            ChargeNumbers::Literal(numbers) => numbers.limit,
+            ChargeNumbers::Literal(numbers) | ChargeNumbers::ByKey(numbers, _) => numbers.limit,
             ChargeNumbers::Computed(..) => plain.limit(),
         }
     }

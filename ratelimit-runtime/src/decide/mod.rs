@@ -31,6 +31,7 @@ pub mod overrides;
 pub(crate) mod overrides;
 pub(crate) mod pausing;
 mod penalties;
+mod plain;
 pub(crate) mod request;
 mod single;
 mod taken_marks;
@@ -48,14 +49,15 @@ use self::backend::failover::PendingRequest;
 pub(crate) use self::caller::{Caller, FewDecision};
 use self::charges::{Blocked, Charges, Failure, PolicyCharge};
 use self::decision::{Decision, SinglePolicy};
+use self::definition::ChargeNumbers;
 use self::error::Error;
 use self::request::AcquireRequest;
 pub(crate) use self::single::SingleDecision;
-use crate::algorithm::{KindOfPlain, PlainSpec, Verdict};
+use crate::algorithm::Verdict;
 use crate::key::missing_key::MissingKey;
 use crate::key::{Fingerprint, KeyParts, PartsOfKey};
 use crate::store::decided_by::DecidedBy;
-use crate::store::{Charge, Hold, INLINE, ListedCharge, MemoryStore, PlainOutcome, SingleOutcome, Store};
+use crate::store::{Charge, Hold, INLINE, ListedCharge, MemoryStore, SingleOutcome, Store};
 
 impl Backend {
     /// Decides a call. Returns what its caller makes of that, or the request that has to be awaited.
@@ -71,14 +73,6 @@ impl Backend {
         }
     }
 
-    /// Decides a call with a single charge by the lock-free steps of the memory store, if these can.
-    #[inline(always)]
-    pub(crate) fn decide_only<C: Caller>(&self, charges: &Charges<'_>, caller: &C) -> Option<C::Decision> {
-        let (memory, charge) = (self.memory()?, charges.only()?);
-        let spec = charge.lock_free()?;
-        self.decide_plain(memory, (charge, charges.last_key(charge), spec), || charges.parts(), caller)
-    }
-
     /// Decides a call that [`decide_only`](Self::decide_only) does not decide.
     #[inline(always)]
     pub(crate) fn decide_others<'b, C: Caller>(
@@ -86,78 +80,20 @@ impl Backend {
         charges: &mut Charges<'_>,
         caller: &C,
     ) -> Result<C::Decision, PendingRequest<'b>> {
-        charges.close();
+        if charges.only().is_some_and(|charge| !matches!(charge.numbers, ChargeNumbers::Literal(_)))
+            && let Some(decision) = self.decide_changed(charges, caller)
+        {
+            return Ok(decision);
+        }
+        if let Some(blocked) = self.close(charges).filter(Blocked::refuses)
+            && let Some(store) = self.store()
+        {
+            return Ok(self.refuse(&blocked, store.source(), charges.parts_of(&blocked.charge), caller));
+        }
         match self.decide_few(charges, caller) {
             Some(decision) => Ok(decision),
             None => self.decide_any(charges, caller),
         }
-    }
-
-    /// Decides a single charge by the lock-free steps of the memory store. Returns `None` if these cannot, or if the call may wait.
-    ///
-    /// What follows a step is compiled for each kind, so that nothing is passed on from one of several.
-    #[inline(always)]
-    fn decide_plain<'p, C: Caller>(
-        &self,
-        memory: &MemoryStore,
-        (charge, key, spec): (&PolicyCharge<'_>, Fingerprint, &PlainSpec),
-        parts: impl Fn() -> &'p KeyParts,
-        caller: &C,
-    ) -> Option<C::Decision> {
-        let (asked, cost) = ((charge, key), charge.cost);
-        match spec.kind() {
-            KindOfPlain::Bucket(steps) => {
-                self.after_plain(asked, memory.decide_by(key, steps, cost)?, parts, caller)
-            }
-            KindOfPlain::Window(steps) => {
-                self.after_plain(asked, memory.decide_by(key, steps, cost)?, parts, caller)
-            }
-            KindOfPlain::Adjustable(_) | KindOfPlain::Other => {
-                self.after_plain(asked, memory.decide_rare(key, spec, cost)?, parts, caller)
-            }
-        }
-    }
-
-    #[inline(always)]
-    fn after_plain<'p, C: Caller>(
-        &self,
-        (charge, key): (&PolicyCharge<'_>, Fingerprint),
-        outcome: PlainOutcome<1>,
-        parts: impl Fn() -> &'p KeyParts,
-        caller: &C,
-    ) -> Option<C::Decision> {
-        if outcome.admitted
-            && !charge.definition.attribute.refundable
-            && let Some(admitted) = caller.admitted()
-        {
-            if self.observers().is_some() {
-                self.observe_admitted(charge, (outcome.now, outcome.snapshots[0]), parts());
-            }
-            return Some(admitted);
-        }
-        if !charge.is_final(&outcome) {
-            return None;
-        }
-        // A copy, so that the outcome of a call that is admitted is never written to memory.
-        self.finish_plain(charge, key, &{ outcome }, parts(), caller)
-    }
-
-    /// Finishes the decision about a single charge by the lock-free steps of the memory store.
-    #[inline(never)]
-    fn finish_plain<C: Caller>(
-        &self,
-        charge: &PolicyCharge<'_>,
-        key: Fingerprint,
-        outcome: &PlainOutcome<1>,
-        parts: &KeyParts,
-        caller: &C,
-    ) -> Option<C::Decision> {
-        let (memory, spec) = (self.memory()?, &charge.plain()?);
-        let decision = SingleDecision::of_plain(memory, charge, key, (spec, outcome));
-        if self.observers().is_some() || charge.shadow {
-            return Some(self.finish_single(decision, parts, caller));
-        }
-        Some(caller.single(decision))
     }
 
     /// Looks at what charges without cost find, even if a policy is turned off. Returns the request, if it has to be awaited.
@@ -223,7 +159,7 @@ impl Backend {
         {
             return Some(decision);
         }
-        self.decide_single(memory, charge, key, parts, caller)
+        self.decide_single(memory, (charge, key, parts.all()), caller)
     }
 
     /// Returns the request for charges without cost, or why one is not valid.
@@ -237,6 +173,7 @@ impl Backend {
     }
 
     /// Completes the keys of charges, and applies what operators have changed for these. Returns a charge that they block.
+    #[inline]
     pub(crate) fn close<'a>(&self, charges: &mut Charges<'a>) -> Option<Blocked<'a>> {
         charges.close();
         charges.look_up(self.overrides())
@@ -264,15 +201,15 @@ impl Backend {
     fn finish_single<'a, C: Caller>(
         &'a self,
         mut decision: SingleDecision<'a>,
-        parts: &'a KeyParts,
+        parts: PartsOfKey<'a>,
         caller: &C,
     ) -> C::Decision {
         if let Some(observers) = self.observers() {
-            decision.observe(observers, parts.all());
+            decision.observe(observers, parts);
             if decision.charge.definition.attribute.notify_at.is_some()
                 && let Some(verdict) = &decision.state()
             {
-                self.notify_one(decision.charge, verdict, parts.all());
+                self.notify_one(decision.charge, verdict, parts);
             }
         }
         if decision.charge.shadow && !decision.admitted {
@@ -288,13 +225,9 @@ impl Backend {
         charges: &mut Charges<'_>,
         caller: &C,
     ) -> Result<C::Decision, PendingRequest<'b>> {
-        if let Some(blocked) = charges.look_up(self.overrides()).filter(Blocked::refuses)
-            && let Some(store) = self.store()
-        {
-            return Ok(self.refuse(&blocked, store.source(), charges.parts_of(&blocked.charge), caller));
-        }
         if let (Some(memory), Some((charge, key))) = (self.memory(), charges.single())
-            && let Some(decision) = self.decide_single(memory, charge, key, charges.parts(), caller)
+            && let Some(decision) =
+                self.decide_single(memory, (charge, key, charges.parts_of(charge)), caller)
         {
             return Ok(decision);
         }
@@ -307,7 +240,7 @@ impl Backend {
             && let Some(verdict) = &self.known_remotely(charge, key)
         {
             let known = SingleDecision::known(charge, key, verdict);
-            return Ok(self.finish_single(known, charges.parts(), caller));
+            return Ok(self.finish_single(known, charges.parts_of(charge), caller));
         }
         let mut request = AcquireRequest::new(charges, |charge, parts| self.complete(charge, parts));
         request.tells_keys = self.observers().is_some();
@@ -404,26 +337,13 @@ impl Backend {
     fn decide_single<C: Caller>(
         &self,
         memory: &Arc<MemoryStore>,
-        charge: &PolicyCharge<'_>,
-        key: Fingerprint,
-        parts: &KeyParts,
+        (charge, key, parts): (&PolicyCharge<'_>, Fingerprint, PartsOfKey<'_>),
         caller: &C,
     ) -> Option<C::Decision> {
         let PolicyCharge { definition, cost, .. } = *charge;
         let has_receipt = || caller.admitted().is_none() || definition.attribute.refundable;
         if cost == 0 || charge.wait > 0 || has_receipt() && charge.plain().is_none() {
             return None;
-        }
-        if let Some(spec) = &charge.computed_plain() {
-            let decision = match spec.kind() {
-                KindOfPlain::Adjustable(steps) => memory
-                    .decide_by(key, steps, cost)
-                    .and_then(|outcome| self.after_plain((charge, key), outcome, || parts, caller)),
-                _ => self.decide_plain(memory, (charge, key, spec), || parts, caller),
-            };
-            if decision.is_some() {
-                return decision;
-            }
         }
         let (spec, has_receipt) = (charge.spec(), has_receipt());
         // The receipt for a bucket that is not plain may need more numbers than a plain one has.

@@ -22,6 +22,8 @@ use crate::policy::Policy;
 pub(crate) struct KnownOverride {
     /// The version of overrides that do not name the policy.
     without: AtomicU64,
+    /// The version of those that change only some keys, which are looked up by the hashes that they have for the literal numbers.
+    by_key_alone: AtomicU64,
     /// The version of those that do, and what they say of all calls.
     all: SharedNumbers<5>,
     /// The keys that have overrides, and what is in force for those that were called. Made once there are any.
@@ -83,6 +85,14 @@ impl KnownOverride {
     pub(crate) fn is_none(&self, overrides: &Overrides) -> bool {
         let version = overrides.version();
         version == 0 || self.without.load(Ordering::Relaxed) == version
+    }
+
+    /// Returns how a call finds out whether its key has an override, if it is known that the literal numbers are in force for other keys.
+    #[inline]
+    pub(crate) fn by_key_alone(&self, overrides: &Overrides) -> Option<ByKey> {
+        let version = overrides.version();
+        let is_known = self.by_key_alone.load(Ordering::Relaxed) == version;
+        is_known.then_some(ByKey { version, policy: None, is_off: false, lookup: Lookup::ByHash })
     }
 
     /// Returns what the overrides make of a call of the policy, whose numbers are literals, or computed for the call. `head` returns
@@ -242,6 +252,9 @@ impl KnownOverride {
             self.keys.get_or_init(Box::default).replace(version, &hashes);
         }
         self.all.set(Some(known.words()));
+        if known.all.is_none() && known.by == Lookup::ByHash && written.literal.is_some() {
+            self.by_key_alone.store(version, Ordering::Relaxed);
+        }
         *with = Some(known);
         Some(said)
     }
@@ -312,19 +325,14 @@ impl Overridden {
         self.keys != Lookup::No && self.numbers.is_ok()
     }
 
-    /// Returns how a call looks for the override of its key, whose policy was computed if it is given. `keeps_free` keeps a call that
-    /// is turned off as one that costs nothing.
-    pub(crate) fn by_key(
-        &self,
-        policy: Option<&Result<Policy, InvalidPolicy>>,
-        keeps_free: bool,
-    ) -> Option<ByKey> {
+    /// Returns how a call looks for the override of its key, whose policy was computed if it is given.
+    pub(crate) fn by_key(&self, policy: Option<&Result<Policy, InvalidPolicy>>) -> Option<ByKey> {
         if !self.has_keys() {
             return None;
         }
         let policy = policy.and_then(|policy| policy.as_ref().ok()).copied();
         let Overridden { version, is_off, keys: lookup, .. } = *self;
-        Some(ByKey { version, policy, is_off, keeps_free, lookup })
+        Some(ByKey { version, policy, is_off, lookup })
     }
 }
 

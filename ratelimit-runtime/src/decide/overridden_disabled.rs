@@ -35,7 +35,6 @@ pub(crate) struct Overridden {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ByKey {
     pub(crate) is_off: bool,
-    pub(crate) keeps_free: bool,
     none: Infallible,
 }
 
@@ -53,6 +52,11 @@ impl KnownOverride {
     #[inline]
     pub(crate) fn is_none(&self, _overrides: &Overrides) -> bool {
         true
+    }
+
+    #[inline]
+    pub(crate) fn by_key_alone(&self, _overrides: &Overrides) -> Option<ByKey> {
+        None
     }
 
     pub(super) fn get(
@@ -91,11 +95,7 @@ impl Overridden {
         match self.none {}
     }
 
-    pub(crate) fn by_key(
-        &self,
-        _policy: Option<&Result<Policy, InvalidPolicy>>,
-        _keeps_free: bool,
-    ) -> Option<ByKey> {
+    pub(crate) fn by_key(&self, _policy: Option<&Result<Policy, InvalidPolicy>>) -> Option<ByKey> {
         match self.none {}
     }
 }

@@ -24,6 +24,7 @@ pub(crate) struct Blocked<'a> {
 impl<'a> Charges<'a> {
     /// Applies what operators have changed for the keys of charges, which are complete. Removes those that are turned off. Returns the
     /// charge of a key that is blocked, for the longest time if there are several.
+    #[inline]
     pub(crate) fn look_up(&mut self, overrides: &Overrides) -> Option<Blocked<'a>> {
         if !self.by_key {
             return None;
@@ -39,8 +40,8 @@ impl<'a> Charges<'a> {
         let mut is_kept = |charge: &mut PolicyCharge<'a>| {
             let until = match apply(charge, overrides, parts) {
                 Applied::Charged => return true,
-                Applied::Off { keeps_free } => {
-                    off = Some((*charge, keeps_free));
+                Applied::Off => {
+                    off = Some(*charge);
                     return false;
                 }
                 Applied::Blocked(until) => until,
@@ -59,9 +60,9 @@ impl<'a> Charges<'a> {
         if let Some(rest) = rest {
             rest.more.retain_mut(is_kept);
         }
-        if let Some((charge, keeps_free)) = off {
+        if let Some(charge) = off {
             self.close_up();
-            if keeps_free && self.iter().next().is_none() {
+            if self.keeps_free && self.iter().next().is_none() {
                 let PolicyCharge { definition, numbers, key, parts, shadow, .. } = charge;
                 self.push(definition, numbers, (key, parts), (0, 0), shadow);
             }
@@ -87,9 +88,7 @@ impl<'a> Charges<'a> {
 /// What operators have made of a charge.
 enum Applied {
     Charged,
-    Off {
-        keeps_free: bool,
-    },
+    Off,
     /// Until this time, if it ends by itself.
     Blocked(Option<u64>),
 }
@@ -97,28 +96,35 @@ enum Applied {
 /// Applies what operators have changed for the key of a charge, or else for all keys.
 #[inline]
 fn apply(charge: &mut PolicyCharge<'_>, overrides: &Overrides, parts: &KeyParts) -> Applied {
-    let ChargeNumbers::Computed(spec, Some(by_key)) = &charge.numbers else { return Applied::Charged };
+    let (spec, by_key) = match &charge.numbers {
+        ChargeNumbers::ByKey(numbers, by_key) => (&numbers.spec, by_key),
+        ChargeNumbers::Computed(spec, Some(by_key)) => (spec, by_key),
+        _ => return Applied::Charged,
+    };
     let (definition, key) =
         (charge.definition.get(), (charge.key, parts.of_key(charge.parts.0, charge.parts.1)));
-    let (is_off, keeps_free) = (by_key.is_off, by_key.keeps_free);
-    let (is_off, blocked) = match definition.known_key((spec, by_key), key) {
-        Ok(None) => (is_off, None),
+    let is_off = by_key.is_off;
+    let looked_up = definition.looked_up_by((spec, by_key), key);
+    let (is_off, blocked) = match definition.known_key(by_key, looked_up) {
+        Some(None) => (is_off, None),
         // Not moved out of the match, because a copy would read together what was written apart, which is slow.
-        Ok(Some(of_key)) => replace(charge, of_key),
-        Err(looked_up) => match definition.look_up_key(overrides, by_key, (looked_up, key.1)) {
+        Some(Some(of_key)) => replace(charge, of_key),
+        None => match definition.look_up_key(overrides, by_key, (looked_up, key.1)) {
             Some(of_key) => replace(charge, of_key),
             None => (is_off, None),
         },
     };
-    if let ChargeNumbers::Computed(_, by_key) = &mut charge.numbers {
-        *by_key = None;
+    match &mut charge.numbers {
+        ChargeNumbers::ByKey(numbers, _) => charge.numbers = ChargeNumbers::Literal(numbers),
+        ChargeNumbers::Computed(_, by_key) => *by_key = None,
+        ChargeNumbers::Literal(_) => {}
     }
     if charge.shadow {
         charge.wait = 0;
     }
     match blocked {
         Some(until) => Applied::Blocked(until),
-        None if is_off && charge.cost > 0 => Applied::Off { keeps_free },
+        None if is_off && charge.cost > 0 => Applied::Off,
         None => Applied::Charged,
     }
 }
@@ -127,12 +133,21 @@ fn apply(charge: &mut PolicyCharge<'_>, overrides: &Overrides, parts: &KeyParts)
 #[inline(always)]
 fn replace(charge: &mut PolicyCharge<'_>, of_key: OverriddenKey) -> (bool, Option<Option<u64>>) {
     let OverriddenKey { is_off, is_shadow, blocked, spec, key } = of_key;
-    if let ChargeNumbers::Computed(numbers, _) = &mut charge.numbers {
-        *numbers = spec;
-    }
+    charge.numbers = ChargeNumbers::Computed(spec, None);
     charge.key = key;
     charge.shadow = charge.definition.get().attribute.shadow || is_shadow;
     (is_off, blocked)
+}
+
+impl PolicyCharge<'_> {
+    /// Returns what the override of its key makes of a charge, unless there is more to it than other numbers.
+    #[inline(always)]
+    pub(crate) fn overridden(&self, of_key: OverriddenKey) -> Option<Self> {
+        let OverriddenKey { is_off: false, is_shadow: false, blocked: None, spec, key } = of_key else {
+            return None;
+        };
+        Some(PolicyCharge { numbers: ChargeNumbers::Computed(spec, None), key, ..*self })
+    }
 }
 
 impl Blocked<'_> {

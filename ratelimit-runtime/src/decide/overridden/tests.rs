@@ -119,7 +119,11 @@ fn call(definition: &Arc<Definition>, overrides: &Overrides, key: u64, computed:
     let policy = computed.map(|limit| Ok(window(limit)));
     let numbers = CallNumbers { policy: policy.as_ref(), cost: Ok(1), wait: Ok(0) };
     let mut charges = Charges::new(false);
-    charges.begin(DefinitionRef::Counted(definition), &numbers, false, overrides);
+    let counted = DefinitionRef::Counted(definition);
+    let literal = definition.literal().filter(|_| policy.is_none());
+    if !literal.is_some_and(|literal| charges.begin_literal(counted, literal, (1, 0), false, overrides)) {
+        charges.begin(counted, &numbers, false, overrides);
+    }
     charges.key(&key);
     charges.close();
     if charges.look_up(overrides).is_some() {

@@ -26,8 +26,6 @@ pub(crate) struct ByKey {
     pub(super) policy: Option<Policy>,
     /// Whether the policy is off for other keys.
     pub(crate) is_off: bool,
-    /// Whether a call that is turned off still counts as one that costs nothing.
-    pub(crate) keeps_free: bool,
     pub(super) lookup: Lookup,
 }
 

@@ -310,11 +310,12 @@ impl<'a> LimiterCall<'a> {
     /// Starts the charge of the call.
     pub(super) fn add_to(&self, charges: &mut Charges<'a>) {
         let LimiterCall { backend, definition, cost, timeout } = *self;
-        if self.is_as_written() {
-            let (definition, numbers) = (DefinitionRef::Counted(definition), definition.limiter_numbers());
-            return charges.begin_literal(definition, numbers, cost, max_wait(timeout));
+        let (literal, wait, overrides) =
+            (definition.limiter_numbers(), max_wait(timeout), backend.overrides());
+        let definition = DefinitionRef::Counted(definition);
+        if !charges.begin_literal(definition, literal, (cost, wait), true, overrides) {
+            let numbers = CallNumbers { policy: None, cost: Ok(cost), wait: Ok(wait) };
+            charges.begin(definition, &numbers, true, overrides);
         }
-        let numbers = CallNumbers { policy: None, cost: Ok(cost), wait: Ok(max_wait(timeout)) };
-        charges.begin(DefinitionRef::Counted(definition), &numbers, true, backend.overrides());
     }
 }

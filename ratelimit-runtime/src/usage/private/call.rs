@@ -55,9 +55,10 @@ impl Call {
         let Some(backend) = &**backend else { return };
         if let Some(literal) = site.definition.literal()
             && cost > 0
-            && site.definition.is_as_written(backend.overrides())
+            && let definition = DefinitionRef::Static(&site.definition)
+            && charges.begin_literal(definition, literal, (cost, wait), false, backend.overrides())
         {
-            return charges.begin_literal(DefinitionRef::Static(&site.definition), literal, cost, wait);
+            return;
         }
         self.charge_site(site, &CallNumbers { policy: None, cost: Ok(cost), wait: Ok(wait) });
     }

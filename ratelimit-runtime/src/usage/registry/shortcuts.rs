@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use self::steps::{Kind, Numbers, POLICIES, Setting, Step, kind, policies, step};
+use self::steps::{Kind, Numbers, Overridden, POLICIES, Setting, Step, kind, policies, step};
 use super::Registry;
 use crate::base::clock::Clock;
 use crate::base::property_tests::config;
@@ -156,27 +156,31 @@ impl Tested {
 
     /// Replaces all overrides by these. Without shortcuts, the other policies have one that changes nothing, so that their calls do not
     /// know that, and nothing is remembered of what was in force before.
-    fn set(&mut self, overrides: &[(bool, usize, Setting)]) {
+    fn set(&mut self, overrides: &[(Overridden, Setting)]) {
         let all =
-            [true, false].into_iter().flat_map(|is_attribute| (0..POLICIES).map(move |i| (is_attribute, i)));
+            |is_attribute| (0..POLICIES).map(move |policy| Overridden { is_attribute, policy, key: None });
         let mut last = BTreeMap::new();
         if !self.has_shortcuts {
-            last.extend(all.map(|policy| (policy, "shadow = false".to_owned())));
+            last.extend([true, false].into_iter().flat_map(all).map(|it| (it, "shadow = false".to_owned())));
             self.limiters.iter_mut().for_each(|limiter| *limiter = limiter.prefix(""));
             self.attributes = attributes(self.n, self.kinds);
         }
-        for (is_attribute, i, setting) in overrides {
-            let number = |number| format!("{} = {number}", steps::ARGUMENTS[*i]);
+        for (overridden, setting) in overrides {
+            let number = |number| format!("{} = {number}", steps::ARGUMENTS[overridden.policy]);
             let settings = match setting {
+                Setting::Blocked if overridden.key.is_none() => continue,
+                Setting::Blocked => "blocked = true".to_owned(),
                 Setting::Number(to) => number(to),
                 Setting::Shadow => "shadow = true".to_owned(),
                 Setting::ShadowWithNumber(to) => format!("shadow = true\n{}", number(to)),
                 Setting::Off => "off = true".to_owned(),
             };
-            last.insert((*is_attribute, *i), settings);
+            last.insert(*overridden, settings);
         }
-        let section =
-            |((is_attribute, i), settings)| format!("[\"{}\"]\n{settings}\n", name(is_attribute, i));
+        let section = |(Overridden { is_attribute, policy, key }, settings)| {
+            let key = key.map(|key| format!(".keys.{key}")).unwrap_or_default();
+            format!("[\"{}\"{key}]\n{settings}\n", name(is_attribute, policy))
+        };
         let text: String = last.into_iter().map(section).collect();
         let set = OverrideSet::parse(&text).expect("the overrides are valid");
         self.registry.backend().overrides().replace(&Arc::new(set));
@@ -197,12 +201,13 @@ impl Tested {
             let policy = definition.literal().is_none().then_some(&computed);
             let numbers = CallNumbers { policy, cost: Ok(*cost), wait: Ok(0) };
             let (overrides, attribute) = (backend.overrides(), DefinitionRef::Static(definition));
-            match definition.literal() {
-                // As generated code does.
-                Some(literal) if *cost > 0 && definition.is_as_written(overrides) => {
-                    charges.begin_literal(attribute, literal, *cost, 0);
-                }
-                _ => charges.begin(attribute, &numbers, false, overrides),
+            // As generated code does.
+            let literal = definition.literal().filter(|_| *cost > 0);
+            let asked = (*cost, 0);
+            if !literal
+                .is_some_and(|literal| charges.begin_literal(attribute, literal, asked, false, overrides))
+            {
+                charges.begin(attribute, &numbers, false, overrides);
             }
             charges.key(key);
         }

@@ -42,8 +42,8 @@ pub(super) enum Step {
     Reset(usize, u64),
     /// Refunds one of the decisions.
     RefundDecision(usize),
-    /// Overrides these policies, by limiter or attribute, and no others.
-    Override(Vec<(bool, usize, Setting)>),
+    /// Overrides these, and no others.
+    Override(Vec<(Overridden, Setting)>),
     Pass(u64),
 }
 
@@ -55,6 +55,16 @@ pub(super) enum Numbers {
     OtherPeriod,
 }
 
+/// What is overridden.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Overridden {
+    /// Whether the policy is that of an attribute, or else of a limiter.
+    pub(super) is_attribute: bool,
+    pub(super) policy: usize,
+    /// `None` for all keys.
+    pub(super) key: Option<u64>,
+}
+
 /// What an override sets.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Setting {
@@ -62,6 +72,8 @@ pub(super) enum Setting {
     Shadow,
     ShadowWithNumber(u64),
     Off,
+    /// Of a key alone.
+    Blocked,
 }
 
 /// What is particular about an attribute.
@@ -87,7 +99,17 @@ fn setting() -> impl Strategy<Value = Setting> {
         1 => Just(Setting::Shadow),
         1 => (1..20_u64).prop_map(Setting::ShadowWithNumber),
         1 => Just(Setting::Off),
+        1 => Just(Setting::Blocked),
     ]
+}
+
+fn overridden(policy: impl Strategy<Value = usize>) -> impl Strategy<Value = Overridden> {
+    let key = prop_oneof![1 => Just(None), 2 => (0..2_u64).prop_map(Some)];
+    (any::<bool>(), policy, key).prop_map(|(is_attribute, policy, key)| Overridden {
+        is_attribute,
+        policy,
+        key,
+    })
 }
 
 pub(super) fn step() -> impl Strategy<Value = Step> {
@@ -111,7 +133,7 @@ pub(super) fn step() -> impl Strategy<Value = Step> {
         1 => charge().prop_map(|(policy, key, cost)| Step::Refund(policy, key, cost)),
         1 => (policy(), key()).prop_map(|(policy, key)| Step::Reset(policy, key)),
         3 => (0..8_usize).prop_map(Step::RefundDecision),
-        2 => prop::collection::vec((any::<bool>(), policy(), setting()), 0..4).prop_map(Step::Override),
+        2 => prop::collection::vec((overridden(policy()), setting()), 0..12).prop_map(Step::Override),
         3 => (1..400_000_u64).prop_map(Step::Pass),
     ]
 }
