@@ -1,6 +1,9 @@
 //! Numbers by hashes, which many threads read together and one at a time replaces: a hash table under a sequence lock.
 
 use super::shared_numbers::SharedNumbers;
+// Not one that a model replaces, as it is the same in all of its runs.
+use std::sync::atomic::AtomicUsize;
+
 use super::sync::{AtomicU64, OnceLock, Ordering};
 
 /// Numbers that are remembered for some keys, which are hashes. Readers write nothing.
@@ -9,7 +12,7 @@ use super::sync::{AtomicU64, OnceLock, Ordering};
 /// single word.
 #[derive(Debug)]
 pub(crate) struct SharedTable {
-    /// The version of the keys, and the index of their table. None while they are being replaced.
+    /// The version of the keys, and the index of their table. None while they are being replaced, and if there is no room for them.
     current: SharedNumbers<2>,
     /// A table for each size that was needed. The next one has twice as many groups.
     tables: [OnceLock<Table>; SIZES],
@@ -26,7 +29,7 @@ const LOAD: usize = 5;
 /// What is remembered for a key.
 pub(crate) type Remembered = [u64; 5];
 
-/// What that follows from, if it is not the same at any time.
+/// What that was computed from, if it was. All zeros are not nothing.
 pub(crate) type Given = [u64; 8];
 
 #[derive(Debug)]
@@ -34,9 +37,19 @@ struct Table {
     /// A byte for each place of a group: the tag of its key, or 0.
     tags: Box<[AtomicU64]>,
     places: Box<[Place]>,
-    /// Made once something is remembered that follows from anything.
+    /// Made once something is remembered that was computed.
     given: OnceLock<Box<[SharedGiven]>>,
+    _reserved: Reserved,
 }
+
+/// Places that count as those of all tables of the process.
+#[derive(Debug)]
+struct Reserved(usize);
+
+/// How many of them there may be, so that they take at most 32 MiB with what was given.
+const MOST_RESERVED: usize = 1 << 18;
+
+static RESERVED: AtomicUsize = AtomicUsize::new(0);
 
 /// A cache line: a key, and what is remembered for it.
 #[derive(Debug, Default)]
@@ -53,7 +66,7 @@ struct SharedGiven([AtomicU64; 8]);
 
 impl SharedTable {
     /// Returns what is remembered for a key, if it is one of this version of the keys: `None` if that is not known, and `Some(None)` if
-    /// it is none of them. `given` returns what that has to follow from, if it can tell: for all calls something, or for none.
+    /// it is none of them. `given` returns what it has to be computed from, if that is known, for all calls something or for all nothing.
     #[inline]
     pub(crate) fn get(
         &self,
@@ -74,8 +87,15 @@ impl SharedTable {
         self.current.set(None);
         let size = keys.len().div_ceil(LOAD).next_power_of_two().ilog2() as usize;
         let Some(table) = self.tables.get(size) else { return };
-        table.get_or_init(|| Table::new(1 << size)).fill(keys);
-        self.current.set(Some([version, size as u64]));
+        if table.get().is_none()
+            && let Some(reserved) = Reserved::new(GROUP << size)
+        {
+            table.get_or_init(|| Table::new(1 << size, reserved));
+        }
+        if let Some(table) = table.get() {
+            table.fill(keys);
+            self.current.set(Some([version, size as u64]));
+        }
     }
 
     /// Remembers numbers for a key of this version of the keys, unless there is no such key. Only one thread at a time may write.
@@ -98,8 +118,9 @@ impl Default for SharedTable {
 }
 
 impl Table {
-    fn new(groups: usize) -> Self {
-        Table { tags: defaults(groups), places: defaults(groups * GROUP), given: OnceLock::new() }
+    fn new(groups: usize, reserved: Reserved) -> Self {
+        let (tags, places) = (defaults(groups), defaults(groups * GROUP));
+        Table { tags, places, given: OnceLock::new(), _reserved: reserved }
     }
 
     /// Returns the place of a key, if it is there.
@@ -162,6 +183,20 @@ impl Table {
         // Their number is a power of 2.
         let last = self.tags.len() - 1;
         (0..=last).map(move |i| (first as usize).wrapping_add(i) & last)
+    }
+}
+
+impl Reserved {
+    fn new(places: usize) -> Option<Self> {
+        let with = |reserved: usize| Some(reserved + places).filter(|sum| *sum <= MOST_RESERVED);
+        RESERVED.fetch_update(Ordering::Relaxed, Ordering::Relaxed, with).ok()?;
+        Some(Reserved(places))
+    }
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        RESERVED.fetch_sub(self.0, Ordering::Relaxed);
     }
 }
 

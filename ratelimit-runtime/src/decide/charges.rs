@@ -4,7 +4,6 @@ mod by_key;
 
 use std::sync::Arc;
 
-pub(crate) use self::by_key::Blocked;
 use super::definition::{ChargeNumbers, Definition, DefinitionRef, Numbers};
 use crate::algorithm::{AlgorithmSpec, PlainSpec};
 use crate::base::invalid_policy::InvalidPolicy;
@@ -51,6 +50,14 @@ pub(crate) struct PolicyCharge<'a> {
     pub(crate) parts: (u32, u32),
 }
 
+/// The charge of a key that operators have blocked.
+#[derive(Debug)]
+pub(crate) struct Blocked<'a> {
+    pub(crate) charge: PolicyCharge<'a>,
+    /// When that ends by itself, in seconds since the Unix epoch.
+    until: Option<u64>,
+}
+
 /// A policy that cannot decide the call, and why.
 #[derive(Debug)]
 pub(crate) struct Failure<'a> {
@@ -75,6 +82,8 @@ struct Rest<'a> {
     /// The charges behind the first ones.
     more: Vec<PolicyCharge<'a>>,
     failures: Vec<Failure<'a>>,
+    /// The charge of a key that is blocked, for the longest time if there are several.
+    blocked: Option<Blocked<'a>>,
 }
 
 impl<'a> Charges<'a> {
@@ -324,15 +333,17 @@ impl<'a> Charges<'a> {
         self.len == 0
     }
 
-    /// Returns the parts of the key of a charge.
+    /// Returns the parts of the key of the only charge, which may be open.
+    #[inline(always)]
+    pub(crate) fn parts_of_only(&self, charge: &PolicyCharge<'_>) -> PartsOfKey<'_> {
+        let to = if self.open.is_some() { self.parts.end() } else { charge.parts.1 };
+        self.parts.of_key(charge.parts.0, to)
+    }
+
+    /// Returns the parts of the key of a charge, which is complete.
     #[inline]
     pub(crate) fn parts_of(&self, charge: &PolicyCharge<'_>) -> PartsOfKey<'_> {
         self.parts.of_key(charge.parts.0, charge.parts.1)
-    }
-
-    /// Returns the parts of all keys.
-    pub(crate) fn parts(&self) -> &KeyParts {
-        &self.parts
     }
 
     /// Whether they have allocated memory.

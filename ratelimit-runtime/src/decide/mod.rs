@@ -85,7 +85,8 @@ impl Backend {
         {
             return Ok(decision);
         }
-        if let Some(blocked) = self.close(charges).filter(Blocked::refuses)
+        self.close(charges);
+        if let Some(blocked) = charges.take_blocked().filter(Blocked::refuses)
             && let Some(store) = self.store()
         {
             return Ok(self.refuse(&blocked, store.source(), charges.parts_of(&blocked.charge), caller));
@@ -101,7 +102,8 @@ impl Backend {
         self: &'b Arc<Self>,
         charges: &mut Charges<'_>,
     ) -> Result<Result<Decision, Error>, PendingRequest<'b>> {
-        if let Some(blocked) = self.close(charges) {
+        self.close(charges);
+        if let Some(blocked) = charges.take_blocked() {
             let source = self.store().map_or(DecidedBy::Skipped, Store::source);
             return Ok(Ok(blocked.decision(self.overrides(), source)));
         }
@@ -155,7 +157,7 @@ impl Backend {
     ) -> Option<C::Decision> {
         let memory = self.memory()?;
         if let Some(spec) = charge.lock_free()
-            && let Some(decision) = self.decide_plain(memory, (charge, key, spec), || parts, caller)
+            && let Some(decision) = self.decide_plain(memory, (charge, key, spec), || parts.all(), caller)
         {
             return Some(decision);
         }
@@ -172,11 +174,11 @@ impl Backend {
         }
     }
 
-    /// Completes the keys of charges, and applies what operators have changed for these. Returns a charge that they block.
+    /// Completes the keys of charges, and applies what operators have changed for these.
     #[inline]
-    pub(crate) fn close<'a>(&self, charges: &mut Charges<'a>) -> Option<Blocked<'a>> {
+    pub(crate) fn close(&self, charges: &mut Charges<'_>) {
         charges.close();
-        charges.look_up(self.overrides())
+        charges.look_up(self.overrides());
     }
 
     /// Refuses a call whose key is blocked.

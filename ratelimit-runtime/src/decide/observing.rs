@@ -6,7 +6,7 @@ use super::acquired::Acquired;
 use super::backend::Backend;
 use super::charges::PolicyCharge;
 use crate::algorithm::PlainSnapshot;
-use crate::key::KeyParts;
+use crate::key::PartsOfKey;
 use crate::store::Hold;
 
 impl Backend {
@@ -17,13 +17,13 @@ impl Backend {
         &self,
         charge: &PolicyCharge<'_>,
         (now, snapshot): (u64, PlainSnapshot),
-        parts: &KeyParts,
+        parts: PartsOfKey<'_>,
     ) {
         let (Some(spec), Some(observers)) = (&charge.plain(), self.observers()) else { return };
-        observers.plain(charge, spec, (now, snapshot), (true, true), parts.all());
+        observers.plain(charge, spec, (now, snapshot), (true, true), parts);
         if charge.definition.attribute.notify_at.is_some() {
             let verdict = spec.verdict(charge.numbers.limit(*spec), snapshot, now, charge.cost, true);
-            self.notify_one(charge, &verdict, parts.all());
+            self.notify_one(charge, &verdict, parts);
         }
     }
 

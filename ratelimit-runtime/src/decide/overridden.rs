@@ -2,11 +2,10 @@
 
 mod words;
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock, TryLockError};
 
-use self::words::AllWords;
-use self::words::Lookup;
+use self::words::{AllWords, Lookup};
 pub(crate) use self::words::{ByKey, OverriddenKey};
 use crate::algorithm::{AlgorithmSpec, PlainSpec};
 use crate::base::invalid_policy::InvalidPolicy;
@@ -26,9 +25,10 @@ pub(crate) struct KnownOverride {
     by_key_alone: AtomicU64,
     /// The version of those that do, and what they say of all calls.
     all: SharedNumbers<5>,
-    /// The keys that have overrides, and what is in force for those that were called. Made once there are any.
+    /// The keys that have overrides, and what is in force for those that were called. Made once so many calls have looked as there are
+    /// such keys, because a limiter may be made for a few calls.
     keys: OnceLock<Box<SharedTable>>,
-    /// The same, and the rest. Only who may write it writes to the others.
+    /// The same, and the rest. Holders of the write lock may write to the others.
     with: RwLock<Option<Known>>,
 }
 
@@ -52,9 +52,9 @@ struct Known {
     /// The numbers of all calls, if these are literals.
     literal: Option<Result<AlgorithmSpec, InvalidPolicy>>,
     keys: Vec<Arc<HashedKeys>>,
-    /// Whether the hashes of all of them begin with the head by which they are looked up.
-    are_alike: bool,
-    by: Lookup,
+    lookup: Lookup,
+    /// How many more calls look here for the override of their key before the table is made.
+    before_table: AtomicUsize,
     /// What is in force for the keys that were called.
     called: NumberMap<Fingerprint, KnownKey>,
 }
@@ -76,7 +76,7 @@ pub(crate) struct Overridden {
     pub(crate) is_off: bool,
     pub(crate) is_shadow: bool,
     pub(crate) numbers: Result<AlgorithmSpec, InvalidPolicy>,
-    keys: Lookup,
+    lookup: Lookup,
 }
 
 impl KnownOverride {
@@ -108,19 +108,20 @@ impl KnownOverride {
         if let Some([of, words @ ..]) = self.all.get()
             && of == version
         {
-            let AllWords { is_off, is_shadow, are_written, by, spec } = AllWords::of_words(words);
+            let AllWords { is_off, is_shadow, changes_nothing, lookup, spec } = AllWords::of_words(words);
             let numbers = match (computed, spec) {
                 (None, Some(spec)) => Some(Ok(spec.spec())),
-                (Some(Ok(policy)), _) if are_written => Some(policy.spec()),
+                (Some(Ok(policy)), _) if changes_nothing => Some(policy.spec()),
                 _ => None,
             };
             if let Some(numbers) = numbers {
-                let keys = if computed.is_some() { by.of_call(&numbers, &head) } else { by };
-                return Some(Overridden { version, is_off, is_shadow, numbers, keys });
+                let lookup = if computed.is_some() { lookup.of_call(&numbers, &head) } else { lookup };
+                return Some(Overridden { version, is_off, is_shadow, numbers, lookup });
             }
         }
-        let found = |known: &Known| (known.version, known.all.clone(), known.literal.clone(), known.by);
-        let (version, all, literal, by) = self.known(overrides, version, written, &head, computed, found)?;
+        let found = |known: &Known| (known.version, known.all.clone(), known.literal.clone(), known.lookup);
+        let (version, all, literal, lookup) =
+            self.known(overrides, version, written, &head, computed, found)?;
         // Without the lock, because an override that does not fit is logged.
         let (all, numbers) = match (computed, literal) {
             (None, Some(numbers)) => (all, numbers),
@@ -128,13 +129,13 @@ impl KnownOverride {
             (Some(Err(invalid)), _) => (all, Err(invalid.clone())),
             (Some(Ok(policy)), _) => match all.and_then(|all| Some((all.spec(None, *policy)?, all))) {
                 Some((numbers, all)) => (Some(all), numbers),
-                None if by == Lookup::No => return None,
+                None if lookup == Lookup::No => return None,
                 None => (None, policy.spec()),
             },
         };
         let (is_off, is_shadow) = all.map_or((false, false), |all| (all.is_off(), all.is_shadow()));
-        let keys = by.of_call(&numbers, &head);
-        Some(Overridden { version, is_off, is_shadow, numbers, keys })
+        let lookup = lookup.of_call(&numbers, &head);
+        Some(Overridden { version, is_off, is_shadow, numbers, lookup })
     }
 
     /// Returns what the override of a key makes of a call, if that is at hand.
@@ -163,15 +164,21 @@ impl KnownOverride {
     ) -> Option<OverriddenKey> {
         let computed = by_key.policy.map(Ok);
         let find = |known: &Known| {
-            known.keys.iter().find_map(|keys| {
+            let found = known.keys.iter().find_map(|keys| {
                 let key = if by_key.needs_parts() { keys.head.of_parts(parts) } else { looked_up };
                 Some(match known.called.get(&key) {
                     Some(known) => Ok(known.clone()),
                     None => Err((key, Arc::clone(keys.get(key)?), known.all.clone())),
                 })
-            })
+            });
+            (found, known.counts_look())
         };
-        let found = self.known(overrides, by_key.version, written, &head, computed.as_ref(), find)??;
+        let (found, makes_table) =
+            self.known(overrides, by_key.version, written, &head, computed.as_ref(), find)?;
+        if makes_table {
+            self.make_table(by_key.version);
+        }
+        let found = found?;
         // Without the lock, as above.
         let (known, is_new) = match found {
             Ok(known) => (known, None),
@@ -199,7 +206,11 @@ impl KnownOverride {
         // Calls with other numbers each time wait for nobody to have them at hand.
         let with = match is_new {
             Some(_) => Some(self.with.write().unwrap_or_else(PoisonError::into_inner)),
-            None => self.with.try_write().ok(),
+            None => match self.with.try_write() {
+                Ok(with) => Some(with),
+                Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+                Err(TryLockError::WouldBlock) => None,
+            },
         };
         if let Some(mut with) = with
             && let Some(with) = with.as_mut().filter(|with| with.version == by_key.version)
@@ -244,19 +255,29 @@ impl KnownOverride {
         };
         let said = found(&known);
         // If the numbers of this call are invalid, those of others tell how keys are looked up.
-        if !is_present || has_keys && known.by == Lookup::No {
+        if !is_present || has_keys && known.lookup == Lookup::No {
             return Some(said);
         }
         let mut with = self.with.write().unwrap_or_else(PoisonError::into_inner);
-        if let Some(hashes) = known.hashes() {
-            self.keys.get_or_init(Box::default).replace(version, &hashes);
+        if with.as_ref().is_some_and(|with| with.version == version) {
+            return Some(said);
         }
         self.all.set(Some(known.words()));
-        if known.all.is_none() && known.by == Lookup::ByHash && written.literal.is_some() {
+        if known.all.is_none() && known.lookup == Lookup::ByHash && written.literal.is_some() {
             self.by_key_alone.store(version, Ordering::Relaxed);
         }
         *with = Some(known);
         Some(said)
+    }
+
+    /// Makes the table of the keys that have overrides, if those of this version are still known.
+    #[cold]
+    fn make_table(&self, version: u64) {
+        let with = self.with.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = with.as_ref().filter(|with| with.version == version) {
+            let hashes: Vec<_> = known.hashes().collect();
+            self.keys.get_or_init(Box::default).replace(version, &hashes);
+        }
     }
 }
 
@@ -288,20 +309,35 @@ impl Known {
             }
             _ => None,
         };
-        let (mut by, mut hashed, mut are_alike) = (Lookup::No, Vec::new(), false);
+        let (mut lookup, mut hashed, mut have_head) = (Lookup::No, Vec::new(), false);
         if let (Some(spec), false) = (spec, keys.is_empty()) {
             let (head, is_of_calls) = head(&spec);
             hashed = keys.iter().map(|keys| keys.hashed(&head)).collect();
-            are_alike = hashed.iter().all(|it| it.head.without_parts() == head.without_parts());
-            by = if is_of_calls && are_alike { Lookup::ByHash } else { Lookup::ByParts };
+            have_head = hashed.iter().all(|it| it.head.without_parts() == head.without_parts());
+            // Those with computed numbers each find out whether they have that head.
+            let calls_have_head = is_of_calls || literal.is_none();
+            lookup = if have_head && calls_have_head { Lookup::ByHash } else { Lookup::ByParts };
         }
-        Some(Known { version, all, literal, keys: hashed, are_alike, by, called: NumberMap::default() })
+        let count = hashed.iter().map(|keys| keys.hashes().count()).sum();
+        Some(Known {
+            version,
+            all,
+            literal,
+            keys: hashed,
+            lookup,
+            before_table: AtomicUsize::new(if have_head { count } else { usize::MAX }),
+            called: NumberMap::default(),
+        })
     }
 
-    /// Returns the hashes of the keys that have overrides, if all begin with the head by which they are looked up.
-    fn hashes(&self) -> Option<Vec<[u64; 2]>> {
-        let hashes = self.keys.iter().flat_map(|keys| keys.hashes()).map(Fingerprint::words);
-        self.are_alike.then(|| hashes.collect())
+    /// Counts a call that looks for the override of its key. Returns whether the table is to be made.
+    fn counts_look(&self) -> bool {
+        self.before_table.fetch_sub(1, Ordering::Relaxed) == 1
+    }
+
+    /// Returns the hashes of the keys that have overrides.
+    fn hashes(&self) -> impl Iterator<Item = [u64; 2]> {
+        self.keys.iter().flat_map(|keys| keys.hashes()).map(Fingerprint::words)
     }
 
     /// Returns what it says of all calls in numbers that are read without a lock.
@@ -310,8 +346,8 @@ impl Known {
         let words = AllWords {
             is_off: all.is_some_and(|all| all.is_off()),
             is_shadow: all.is_some_and(|all| all.is_shadow()),
-            are_written: all.is_none(),
-            by: self.by,
+            changes_nothing: all.is_none(),
+            lookup: self.lookup,
             spec: self.literal.as_ref().and_then(|spec| PlainSpec::of(spec.as_ref().ok()?)),
         };
         let [switches, kind, first, second] = words.words();
@@ -322,7 +358,7 @@ impl Known {
 impl Overridden {
     /// Whether the override of its key may say otherwise.
     pub(crate) fn has_keys(&self) -> bool {
-        self.keys != Lookup::No && self.numbers.is_ok()
+        self.lookup != Lookup::No && self.numbers.is_ok()
     }
 
     /// Returns how a call looks for the override of its key, whose policy was computed if it is given.
@@ -331,7 +367,7 @@ impl Overridden {
             return None;
         }
         let policy = policy.and_then(|policy| policy.as_ref().ok()).copied();
-        let Overridden { version, is_off, keys: lookup, .. } = *self;
+        let Overridden { version, is_off, lookup, .. } = *self;
         Some(ByKey { version, policy, is_off, lookup })
     }
 }

@@ -6,7 +6,7 @@ use super::single::SingleDecision;
 use crate::algorithm::{KindOfPlain, PlainSpec};
 use crate::decide::backend::Backend;
 use crate::decide::caller::Caller;
-use crate::key::{Fingerprint, KeyParts};
+use crate::key::{Fingerprint, PartsOfKey};
 use crate::store::{MemoryStore, PlainOutcome};
 
 impl Backend {
@@ -15,7 +15,12 @@ impl Backend {
     pub(crate) fn decide_only<C: Caller>(&self, charges: &Charges<'_>, caller: &C) -> Option<C::Decision> {
         let (memory, charge) = (self.memory()?, charges.only()?);
         let spec = charge.lock_free()?;
-        self.decide_plain(memory, (charge, charges.last_key(charge), spec), || charges.parts(), caller)
+        self.decide_plain(
+            memory,
+            (charge, charges.last_key(charge), spec),
+            || charges.parts_of_only(charge),
+            caller,
+        )
     }
 
     /// Decides a call as [`decide_only`](Self::decide_only) does, by numbers that were computed, or that operators have changed, if what
@@ -25,12 +30,15 @@ impl Backend {
         let (memory, charge) = (self.memory()?, charges.only()?);
         // Before its key is completed, as calls of most other algorithms end here.
         charge.plain()?;
-        let (key, parts) = (charges.last_key(charge), || charges.parts());
+        let (key, asked) = (charges.last_key(charge), charge);
+        let parts = || charges.parts_of_only(asked);
         let of_key = match &charge.numbers {
             ChargeNumbers::Literal(_) => return None,
             ChargeNumbers::Computed(_, None) => None,
             ChargeNumbers::ByKey(_, by_key) | ChargeNumbers::Computed(_, Some(by_key)) => {
-                if charge.shadow || by_key.is_off || by_key.needs_parts() {
+                // A shadow does not wait, but the override of its key may say that it is none.
+                let may_not_wait = charge.shadow && charge.wait > 0;
+                if may_not_wait || by_key.is_off || by_key.needs_parts() {
                     return None;
                 }
                 charge.definition.known_key(by_key, key)?
@@ -63,7 +71,7 @@ impl Backend {
         &self,
         memory: &MemoryStore,
         (charge, key, spec): (&PolicyCharge<'_>, Fingerprint, &PlainSpec),
-        parts: impl Fn() -> &'p KeyParts,
+        parts: impl Fn() -> PartsOfKey<'p>,
         caller: &C,
     ) -> Option<C::Decision> {
         let (asked, cost) = ((charge, key), charge.cost);
@@ -85,7 +93,7 @@ impl Backend {
         &self,
         (charge, key): (&PolicyCharge<'_>, Fingerprint),
         outcome: PlainOutcome<1>,
-        parts: impl Fn() -> &'p KeyParts,
+        parts: impl Fn() -> PartsOfKey<'p>,
         caller: &C,
     ) -> Option<C::Decision> {
         if outcome.admitted
@@ -101,23 +109,23 @@ impl Backend {
             return None;
         }
         // A copy, so that the outcome of a call that is admitted is never written to memory.
-        self.finish_plain(charge, key, &{ outcome }, parts(), caller)
+        self.finish_plain(charge, key, &{ outcome }, parts, caller)
     }
 
     /// Finishes the decision about a single charge by the lock-free steps of the memory store.
     #[inline(never)]
-    fn finish_plain<C: Caller>(
+    fn finish_plain<'p, C: Caller>(
         &self,
         charge: &PolicyCharge<'_>,
         key: Fingerprint,
         outcome: &PlainOutcome<1>,
-        parts: &KeyParts,
+        parts: impl Fn() -> PartsOfKey<'p>,
         caller: &C,
     ) -> Option<C::Decision> {
         let (memory, spec) = (self.memory()?, &charge.plain()?);
         let decision = SingleDecision::of_plain(memory, charge, key, (spec, outcome));
         if self.observers().is_some() || charge.shadow {
-            return Some(self.finish_single(decision, parts.all(), caller));
+            return Some(self.finish_single(decision, parts(), caller));
         }
         Some(caller.single(decision))
     }

@@ -155,7 +155,7 @@ impl Limiter {
     /// ```
     /// use ratelimits::{Registry, TokenBucket};
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), ratelimits::Error> {
-    /// let mails = Registry::in_memory().limiter("mails", TokenBucket::per_second(100).burst(1))?;
+    /// let mails = Registry::in_memory().limiter("mails", TokenBucket::per_second(4).burst(1))?;
     /// assert_eq!(mails.acquire(()).await?.waited.as_millis(), 0);
     /// assert!(mails.acquire(()).await?.waited.as_micros() > 0);
     /// # Ok(()) }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Charges, PolicyCharge};
+use super::{Blocked, Charges, PolicyCharge};
 use crate::algorithm::{ChargeId, UNKNOWN, Verdict};
 use crate::decide::decision::{Decision, PolicyDecision};
 use crate::decide::definition::ChargeNumbers;
@@ -12,29 +12,24 @@ use crate::key::KeyParts;
 use crate::store::INLINE;
 use crate::store::decided_by::DecidedBy;
 
-/// The charge of a key that operators have blocked.
-#[derive(Debug)]
-pub(crate) struct Blocked<'a> {
-    /// Elsewhere, so that a call which is not blocked does not copy the place of one.
-    pub(crate) charge: Box<PolicyCharge<'a>>,
-    /// When that ends by itself, in seconds since the Unix epoch.
-    until: Option<u64>,
-}
-
 impl<'a> Charges<'a> {
-    /// Applies what operators have changed for the keys of charges, which are complete. Removes those that are turned off. Returns the
-    /// charge of a key that is blocked, for the longest time if there are several.
+    /// Applies what operators have changed for the keys of charges, which are complete. Removes those that are turned off.
     #[inline]
-    pub(crate) fn look_up(&mut self, overrides: &Overrides) -> Option<Blocked<'a>> {
-        if !self.by_key {
-            return None;
+    pub(crate) fn look_up(&mut self, overrides: &Overrides) {
+        if self.by_key {
+            self.by_key = false;
+            self.look_up_keys(overrides);
         }
-        self.by_key = false;
-        self.look_up_keys(overrides)
+    }
+
+    /// Takes the charge of a key that operators have blocked, after it was [looked up](Self::look_up).
+    #[inline]
+    pub(crate) fn take_blocked(&mut self) -> Option<Blocked<'a>> {
+        self.rest.as_mut()?.blocked.take()
     }
 
     #[inline(never)]
-    fn look_up_keys(&mut self, overrides: &Overrides) -> Option<Blocked<'a>> {
+    fn look_up_keys(&mut self, overrides: &Overrides) {
         let (mut blocked, mut off) = (None::<Blocked<'a>>, None);
         let Charges { first, len, rest, parts, .. } = self;
         let mut is_kept = |charge: &mut PolicyCharge<'a>| {
@@ -48,7 +43,7 @@ impl<'a> Charges<'a> {
             };
             let lasts = |until: Option<u64>| until.unwrap_or(u64::MAX);
             if blocked.as_ref().is_none_or(|other| lasts(other.until) < lasts(until)) {
-                blocked = Some(Blocked { charge: Box::new(*charge), until });
+                blocked = Some(Blocked { charge: *charge, until });
             }
             true
         };
@@ -67,7 +62,9 @@ impl<'a> Charges<'a> {
                 self.push(definition, numbers, (key, parts), (0, 0), shadow);
             }
         }
-        blocked
+        if blocked.is_some() {
+            self.rest().blocked = blocked;
+        }
     }
 
     /// Moves the charges in place together.
@@ -146,7 +143,8 @@ impl PolicyCharge<'_> {
         let OverriddenKey { is_off: false, is_shadow: false, blocked: None, spec, key } = of_key else {
             return None;
         };
-        Some(PolicyCharge { numbers: ChargeNumbers::Computed(spec, None), key, ..*self })
+        let (numbers, shadow) = (ChargeNumbers::Computed(spec, None), self.definition.attribute.shadow);
+        Some(PolicyCharge { numbers, key, shadow, ..*self })
     }
 }
 

@@ -126,7 +126,8 @@ fn call(definition: &Arc<Definition>, overrides: &Overrides, key: u64, computed:
     }
     charges.key(&key);
     charges.close();
-    if charges.look_up(overrides).is_some() {
+    charges.look_up(overrides);
+    if charges.take_blocked().is_some() {
         return Became::Blocked;
     }
     if charges.have_failed() {

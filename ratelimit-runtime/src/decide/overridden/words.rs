@@ -44,16 +44,16 @@ pub(crate) struct OverriddenKey {
 pub(super) struct AllWords {
     pub(super) is_off: bool,
     pub(super) is_shadow: bool,
-    /// Whether the numbers are those of the policy as it is written, or computed.
-    pub(super) are_written: bool,
-    pub(super) by: Lookup,
+    /// Whether there is no override of all keys.
+    pub(super) changes_nothing: bool,
+    pub(super) lookup: Lookup,
     /// The numbers of all calls, if these are plain literals.
     pub(super) spec: Option<PlainSpec>,
 }
 
 const OFF: u64 = 1;
 const SHADOW: u64 = 1 << 1;
-const WRITTEN: u64 = 1 << 2;
+const CHANGES_NOTHING: u64 = 1 << 2;
 const BY_HASH: u64 = 1 << 3;
 const BY_PARTS: u64 = 1 << 4;
 /// There is no override, as that of the key does not fit the policy.
@@ -69,14 +69,15 @@ const KIND: u32 = 32;
 
 impl AllWords {
     pub(super) fn words(&self) -> [u64; 4] {
-        let by = match self.by {
+        let lookup = match self.lookup {
             Lookup::No => 0,
             Lookup::ByHash => BY_HASH,
             Lookup::ByParts => BY_PARTS,
         };
-        let switches = [(self.is_off, OFF), (self.is_shadow, SHADOW), (self.are_written, WRITTEN)];
+        let switches =
+            [(self.is_off, OFF), (self.is_shadow, SHADOW), (self.changes_nothing, CHANGES_NOTHING)];
         let [kind, first, second] = self.spec.map_or(NOT_PLAIN, PlainSpec::words);
-        [by | bits(switches), kind, first, second]
+        [lookup | bits(switches), kind, first, second]
     }
 
     #[inline]
@@ -84,8 +85,8 @@ impl AllWords {
         AllWords {
             is_off: switches & OFF != 0,
             is_shadow: switches & SHADOW != 0,
-            are_written: switches & WRITTEN != 0,
-            by: match switches & (BY_HASH | BY_PARTS) {
+            changes_nothing: switches & CHANGES_NOTHING != 0,
+            lookup: match switches & (BY_HASH | BY_PARTS) {
                 0 => Lookup::No,
                 BY_HASH => Lookup::ByHash,
                 _ => Lookup::ByParts,

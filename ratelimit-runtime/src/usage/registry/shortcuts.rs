@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use self::steps::{Kind, Numbers, Overridden, POLICIES, Setting, Step, kind, policies, step};
+use self::steps::{Does, Kind, Numbers, Overridden, POLICIES, Setting, Step, kind, policies, step};
 use super::Registry;
 use crate::base::clock::Clock;
 use crate::base::property_tests::config;
@@ -122,7 +122,7 @@ impl Tested {
                 let decided = now(self.registry.try_acquire_all(charges.iter().map(charge)));
                 self.said(decided)
             }
-            Step::Attributes(charges, refunds) => self.call(charges, *refunds),
+            Step::Attributes(charges, does) => self.call(charges, *does),
             Step::TryAcquire(policy, key, cost) => {
                 let decided = now(self.limiters[*policy].try_acquire_n(*key, *cost));
                 self.said(decided)
@@ -187,7 +187,7 @@ impl Tested {
     }
 
     /// Calls a function with these attributes. Their costs are as if they were computed.
-    fn call(&self, asked: &[((usize, u64, u64), Numbers)], refunds: bool) -> String {
+    fn call(&self, asked: &[((usize, u64, u64), Numbers)], does: Does) -> String {
         let backend = self.registry.backend();
         let mut charges = Charges::new(backend.keeps_parts());
         for ((policy, key, cost), numbers) in asked {
@@ -211,13 +211,16 @@ impl Tested {
             }
             charges.key(key);
         }
+        if does.pauses {
+            backend.close(&mut charges);
+        }
         let Ok(decision) = backend.decide(&mut charges, &AttributeCall) else {
             panic!("a call in process that does not wait is decided at once");
         };
         match decision {
             None => String::new(),
             Some(Ok(charged)) => {
-                let used = || if refunds { Used::Nothing } else { Used::Cost };
+                let used = || if does.refunds { Used::Nothing } else { Used::Cost };
                 charged.correct(&(0..POLICIES).map(|index| (index, used())).collect::<Vec<_>>());
                 String::new()
             }

@@ -31,8 +31,8 @@ pub(super) const ARGUMENTS: [&str; POLICIES] =
 pub(super) enum Step {
     /// A policy, a key and a cost for each charge.
     All(Vec<(usize, u64, u64)>),
-    /// The same of an attribute's call, each with its numbers, and whether the output is one that is not charged.
-    Attributes(Vec<((usize, u64, u64), Numbers)>, bool),
+    /// The same of an attribute's call, each with its numbers.
+    Attributes(Vec<((usize, u64, u64), Numbers)>, Does),
     TryAcquire(usize, u64, u64),
     /// A call that may wait for this long, in microseconds, and is dropped if it has to.
     Acquire(usize, u64, u64, u64),
@@ -45,6 +45,15 @@ pub(super) enum Step {
     /// Overrides these, and no others.
     Override(Vec<(Overridden, Setting)>),
     Pass(u64),
+}
+
+/// What else a call of an attribute does.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Does {
+    /// Whether the output is one that is not charged.
+    pub(super) refunds: bool,
+    /// Whether it may pause its keys, which are completed before it is decided.
+    pub(super) pauses: bool,
 }
 
 /// The numbers of a call, if they are computed.
@@ -124,8 +133,8 @@ pub(super) fn step() -> impl Strategy<Value = Step> {
     ];
     prop_oneof![
         4 => prop::collection::vec(charge(), 1..5).prop_map(Step::All),
-        8 => (prop::collection::vec((charge(), numbers), 1..5), any::<bool>())
-            .prop_map(|(charges, refunds)| Step::Attributes(charges, refunds)),
+        8 => (prop::collection::vec((charge(), numbers), 1..5), any::<bool>(), any::<bool>())
+            .prop_map(|(charges, refunds, pauses)| Step::Attributes(charges, Does { refunds, pauses })),
         6 => charge().prop_map(|(policy, key, cost)| Step::TryAcquire(policy, key, cost)),
         2 => (charge(), 1..4_000_u64)
             .prop_map(|((policy, key, cost), wait)| Step::Acquire(policy, key, cost, wait)),
