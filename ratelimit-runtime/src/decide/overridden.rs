@@ -66,7 +66,17 @@ enum KnownKey {
     Nothing,
     /// The same for all calls.
     Literal(OverriddenKey),
-    Computed(Arc<ActiveOverride>, Arc<KeyOverride>),
+    Computed(Arc<ComputedKey>),
+}
+
+/// The override of a key, for calls with computed numbers.
+#[derive(Debug)]
+struct ComputedKey {
+    key: Arc<KeyOverride>,
+    all: Option<Arc<ActiveOverride>>,
+    over_all: Option<ActiveOverride>,
+    /// The same without that of all keys, which may not fit what a call computes.
+    alone: Option<ActiveOverride>,
 }
 
 /// What an override makes of a call.
@@ -183,24 +193,28 @@ impl KnownOverride {
         let (known, is_new) = match found {
             Ok(known) => (known, None),
             Err((key, found, all)) => {
-                let merged = found.over(all.as_deref()).filter(|it| it.fits(written.is_shadow));
-                let known = match (merged, written.literal.filter(|_| computed.is_none())) {
-                    (None, _) => KnownKey::Nothing,
-                    (Some(merged), None) => KnownKey::Computed(Arc::new(merged), found),
+                let over = |all| found.over(all).filter(|it| it.fits(written.is_shadow));
+                let over_all = over(all.as_deref());
+                let known = match (over_all, written.literal.filter(|_| computed.is_none())) {
+                    (over_all, None) => {
+                        let alone = over(None);
+                        KnownKey::Computed(Arc::new(ComputedKey { key: found, all, over_all, alone }))
+                    }
                     (Some(merged), Some((spec, policy))) => match merged.spec(Some(spec), policy) {
                         Some(Ok(spec)) => KnownKey::Literal(merged.of_key(spec, hash(&spec, found.parts()))),
                         _ => KnownKey::Nothing,
                     },
+                    (None, Some(_)) => KnownKey::Nothing,
                 };
                 (known, Some(key))
             }
         };
         let of_key = match (&known, by_key.policy) {
             (KnownKey::Literal(of_key), _) => Some(*of_key),
-            (KnownKey::Computed(merged, found), Some(policy)) => match merged.spec(None, policy) {
-                Some(Ok(spec)) => Some(merged.of_key(spec, hash(&spec, found.parts()))),
-                _ => None,
-            },
+            (KnownKey::Computed(computed), Some(policy)) => {
+                let found = computed.get(policy);
+                found.map(|(says, spec)| says.of_key(spec, hash(&spec, computed.key.parts())))
+            }
             _ => None,
         };
         // Calls with other numbers each time wait for nobody to have them at hand.
@@ -352,6 +366,15 @@ impl Known {
         };
         let [switches, kind, first, second] = words.words();
         [self.version, switches, kind, first, second]
+    }
+}
+
+impl ComputedKey {
+    /// Returns what is in force for a call that has computed this policy, and its numbers. `None` if the override does not fit it.
+    fn get(&self, policy: Policy) -> Option<(&ActiveOverride, AlgorithmSpec)> {
+        let all_fits = self.all.as_ref().is_none_or(|all| all.spec(None, policy).is_some());
+        let says = if all_fits { &self.over_all } else { &self.alone }.as_ref()?;
+        Some((says, says.spec(None, policy)?.ok()?))
     }
 }
 

@@ -49,7 +49,7 @@ impl Says {
             0 => Says { off: true, ..nothing },
             1 if is_of_key => Says { blocked: true, ..nothing },
             // Invalid, so that it says nothing.
-            2 if is_of_key => Says { limit: Some(0), shadow: true, ..nothing },
+            2 => Says { limit: Some(0), shadow: true, ..nothing },
             3 => Says { period: Some(1000 + random(3)), ..nothing },
             4 => Says { limit: Some(10 + random(1000)), shadow: true, ..nothing },
             5 => Says { limit: Some(10 + random(1000)), period: Some(1000 + random(3)), ..nothing },
@@ -105,7 +105,8 @@ impl Model {
     }
 
     fn became(&self, key: u64, limit: u64) -> Became {
-        let all = self.all.unwrap_or_default();
+        let valid = self.all.filter(|all| all.of_call(limit) != Became::Failed);
+        let all = valid.unwrap_or_default();
         let of_all = all.of_call(limit);
         match self.keys.get(&key).map(|says| says.over(all).of_call(limit)) {
             Some(of_key) if of_all != Became::Failed && of_key != Became::Failed => of_key,
