@@ -18,6 +18,8 @@ mod policy;
 pub mod store;
 mod usage;
 
+#[doc(hidden)]
+pub use base::calendar::Calendar;
 #[cfg(feature = "calendar")]
 pub use base::calendar::CalendarPeriod;
 pub use base::invalid_policy::InvalidPolicy;
@@ -33,9 +35,9 @@ pub use decide::overrides;
 pub use key::IntoKey;
 pub use key::missing_key::MissingKey;
 pub use observe::most_limited::{LimitedKey, MostLimited};
-#[doc(hidden)]
-pub use policy::ArgumentValue;
 pub use policy::{Algorithm, ConcurrencyLimit, FixedWindow, LeakyBucket, Policy, SlidingWindow, TokenBucket};
+#[doc(hidden)]
+pub use policy::{ArgumentValue, BucketPromise, Promise};
 pub use store::decided_by::DecidedBy;
 pub use store::error::StoreError;
 #[cfg(ratelimits_loom)]

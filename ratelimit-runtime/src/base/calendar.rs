@@ -178,6 +178,12 @@ impl Calendar {
         [start, end].map(|time| to_unsigned(time - ahead))
     }
 
+    /// Returns the start and end of the window that a time since the Unix epoch belongs to, in microseconds.
+    #[must_use]
+    pub fn window_of(self, time: u64) -> [u64; 2] {
+        self.window_at(to_signed(time)).map(to_unsigned)
+    }
+
     /// Returns four times in a row at which windows begin, of which the second and third are around this one: whoever has another time
     /// finds it between them, unless that differs by a window.
     #[cfg(feature = "redis")]

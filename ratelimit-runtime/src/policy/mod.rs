@@ -8,6 +8,7 @@ mod fixed_window;
 mod leaky_bucket;
 mod notify_at;
 pub(crate) mod numbers;
+mod promise;
 #[cfg(feature = "serde")]
 mod serde;
 mod sliding_window;
@@ -25,6 +26,7 @@ pub use concurrency_limit::ConcurrencyLimit;
 pub use fixed_window::FixedWindow;
 pub use leaky_bucket::LeakyBucket;
 pub use notify_at::NotifyAt;
+pub use promise::{BucketPromise, Promise};
 pub use sliding_window::SlidingWindow;
 pub use token_bucket::TokenBucket;
 
