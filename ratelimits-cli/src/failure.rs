@@ -18,6 +18,8 @@ pub(crate) enum Failure {
     NoPermission(String),
     /// The key of the overrides holds something else.
     NoOverrides(String),
+    /// A log cannot be read.
+    Log(String),
     /// Standard output failed.
     Output(io::Error),
 }
@@ -41,7 +43,11 @@ impl Failure {
             Failure::Output(error) if error.kind() == ErrorKind::BrokenPipe => return ExitCode::SUCCESS,
             Failure::NoSuchKey(_) => 1,
             Failure::Usage(_) => 2,
-            Failure::Redis(_) | Failure::NoPermission(_) | Failure::NoOverrides(_) | Failure::Output(_) => 3,
+            Failure::Redis(_)
+            | Failure::NoPermission(_)
+            | Failure::NoOverrides(_)
+            | Failure::Log(_)
+            | Failure::Output(_) => 3,
         };
         write_message(format_args!("error: {self}"));
         ExitCode::from(code)
@@ -55,7 +61,8 @@ impl fmt::Display for Failure {
             | Failure::Usage(problem)
             | Failure::Redis(problem)
             | Failure::NoPermission(problem)
-            | Failure::NoOverrides(problem) => f.write_str(problem),
+            | Failure::NoOverrides(problem)
+            | Failure::Log(problem) => f.write_str(problem),
             Failure::Output(error) => write!(f, "cannot write the output: {error}"),
         }
     }

@@ -9,6 +9,7 @@ mod in_force;
 mod inventory;
 mod key;
 mod list;
+mod log;
 mod message;
 mod output;
 mod overrides;
@@ -23,6 +24,7 @@ mod summary;
 mod table;
 mod target;
 mod top;
+mod verify;
 
 use std::process::ExitCode;
 
@@ -31,7 +33,7 @@ use clap::{Parser, Subcommand};
 use self::connection::Connection;
 use self::failure::Failure;
 
-/// Lists, inspects, resets and changes rate limits.
+/// Lists, inspects, resets and changes rate limits, and checks logs of them.
 #[derive(Debug, Parser)]
 #[command(name = "ratelimits", version)]
 struct Cli {
@@ -52,6 +54,7 @@ enum Command {
     #[command(subcommand)]
     Override(overrides::Overrides),
     Simulate(simulate::Simulate),
+    Verify(verify::Verify),
     Completions(completions::Completions),
 }
 
@@ -65,7 +68,7 @@ impl Command {
             Command::Pause(pause) => &mut pause.connection,
             Command::Reset(reset) => &mut reset.connection,
             Command::Override(overrides) => overrides.connection(),
-            Command::Simulate(_) | Command::Completions(_) => return None,
+            Command::Simulate(_) | Command::Verify(_) | Command::Completions(_) => return None,
         })
     }
 }
@@ -84,6 +87,7 @@ fn main() -> ExitCode {
         Command::Reset(reset) => wait_for(reset.run()),
         Command::Override(overrides) => wait_for(overrides.run()),
         Command::Simulate(simulate) => simulate.run(),
+        Command::Verify(verify) => verify.run(),
         Command::Completions(completions) => code(completions.run::<Cli>()),
     }
 }

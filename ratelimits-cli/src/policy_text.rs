@@ -9,6 +9,7 @@ use std::str::FromStr;
 use ratelimit_runtime::{ArgumentValue, Policy};
 use ratelimit_syntax::AttributeKind;
 
+use crate::message::write_message;
 use invalid_text::InvalidText;
 use literal::Literal;
 use parsing::{Argument, Value};
@@ -50,6 +51,22 @@ impl FromStr for PolicyText {
         policy = in_zone(policy, &arguments)?;
         policy.check()?;
         Ok(PolicyText { policy, ..parsed })
+    }
+}
+
+impl PolicyText {
+    /// Writes what is ignored to standard error.
+    pub(crate) fn note_ignored(&self) {
+        if !self.ignored.is_empty() {
+            write_message(format_args!("note: ignored `{}` of {}", self.ignored.join("`, `"), self.label));
+        }
+    }
+
+    /// Returns the permits that a call of a log takes. A field of the log may say so instead.
+    pub(crate) fn cost_in_log(&self, has_field: bool) -> Result<u64, String> {
+        let computed =
+            || format!("{}, or name a field of the log with `--cost`: {}", computed("cost"), self.label);
+        self.cost.or(has_field.then_some(0)).ok_or_else(computed)
     }
 }
 

@@ -1,22 +1,18 @@
 //! The command `simulate`.
 
 mod counts;
-mod fields;
 mod key_states;
-mod log;
 mod report;
-mod time;
 
-use std::io::{self, BufRead, Read, Write, stderr, stdin, stdout};
+use std::io::{self, BufRead, Write, stderr, stdin, stdout};
 use std::process::ExitCode;
 
 use clap::Args;
 
-use crate::policy_text::{PolicyText, computed};
+use crate::log::{Format, Lines, Selection, time};
+use crate::policy_text::PolicyText;
 use counts::Counts;
-use fields::Field;
 use key_states::Charge;
-use log::Format;
 use report::Report;
 
 /// Show what policies would have refused over a log.
@@ -26,8 +22,8 @@ use report::Report;
 /// by none. Calls wait for a `queue`, and for no other policy. A concurrency limit depends on how long calls run, which a log does not
 /// say.
 ///
-/// A line is in the common or combined log format, or begins with a time, or is a JSON object. Times are RFC 3339 or Unix
-/// time, in seconds or milliseconds. A line with a time before that of an earlier line is decided at the earlier line's time. If
+/// A line is in the common or combined log format, or begins with a time, or is a JSON object; or the log is CSV, and its first line
+/// names the columns. Times are RFC 3339 or Unix time, in seconds, or in milli-, micro- or nanoseconds. A line with a time before that of an earlier line is decided at the earlier line's time. If
 /// more than a tenth of the calls come after the newest time, a warning names its line. Lines without a readable time or key are
 /// counted and skipped.
 #[derive(Debug, Args)]
@@ -41,17 +37,8 @@ pub(crate) struct Simulate {
     /// A policy as an attribute: 'rate_limit(rate = "100/min", burst = 20)', in single quotes for the shell.
     #[arg(required = true, value_name = "POLICY")]
     policies: Vec<PolicyText>,
-    /// What calls are counted by: `ip`, `user`, `method` or `path` of an access log, the number of a field between spaces
-    /// from 1, or the name of a JSON field, where dots lead into objects.
-    #[arg(long, value_name = "FIELD", default_value = "ip")]
-    key: Field,
-    /// The field with the permits that each call takes, by all policies. Without it a call takes the `cost` of the policy, or
-    /// one permit.
-    #[arg(long, value_name = "FIELD")]
-    cost: Option<Field>,
-    /// The JSON field with the time. Without it: `time`, `timestamp`, `ts` or `@timestamp`.
-    #[arg(long, value_name = "FIELD")]
-    time: Option<String>,
+    #[command(flatten)]
+    fields: Selection,
     /// How many of the most refused keys to show.
     #[arg(long, value_name = "N", default_value_t = 10)]
     top: usize,
@@ -62,9 +49,6 @@ pub(crate) struct Simulate {
 
 /// How many lines that cannot be read are named.
 const NAMED: u64 = 5;
-
-/// How many bytes of a line are read.
-const LONGEST: u64 = 1 << 20;
 
 impl Simulate {
     pub(crate) fn run(self) -> ExitCode {
@@ -87,13 +71,10 @@ impl Simulate {
                 return Ok(ExitCode::from(2));
             }
         };
-        for policy in self.policies.iter().filter(|policy| !policy.ignored.is_empty()) {
-            let ignored = policy.ignored.join("`, `");
-            writeln!(stderr(), "note: ignored `{ignored}` of {}", policy.label)?;
-        }
-        let format = Format { key: self.key, cost: self.cost, time: self.time };
+        self.policies.iter().for_each(PolicyText::note_ignored);
+        let mut format = Format::new(self.fields);
         let mut counts = Counts::new(charges);
-        let skipped = read(log, &format, &mut counts)?;
+        let skipped = read(log, &mut format, &mut counts)?;
         if counts.calls == 0 {
             let problem = if skipped == 0 { "the log is empty" } else { "no line of the log could be read" };
             writeln!(stderr(), "error: {problem}; `ratelimits simulate --help` lists the formats")?;
@@ -105,7 +86,7 @@ impl Simulate {
                 stderr(),
                 "warning: {after_newest} of {calls} calls come after line {newest_line}, which has the newest time, \
                  {}, and are decided at that time; correct that line, or sort the log by time",
-                time::format(*last)
+                time::format(1_000 * last)
             )?;
         }
         let labels = self.policies.iter().map(|policy| policy.label.as_str());
@@ -130,39 +111,28 @@ impl Simulate {
                     policy.label
                 ));
             }
-            // The field of a line replaces the cost of all policies.
-            let cost = policy.cost.or(self.cost.is_some().then_some(0));
-            let computed = || {
-                format!("{}, or name a field of the log with `--cost`: {}", computed("cost"), policy.label)
-            };
-            Ok(Charge { spec, cost: cost.ok_or_else(computed)? })
+            Ok(Charge { spec, cost: policy.cost_in_log(self.fields.has_cost())? })
         };
         self.policies.iter().map(charge).collect()
     }
 }
 
 /// Decides all lines of a log. Returns the number of lines that cannot be read; the first of them are named.
-fn read(mut log: impl BufRead, format: &Format, counts: &mut Counts) -> io::Result<u64> {
-    let (mut line, mut number, mut skipped) = (Vec::new(), 0u64, 0u64);
-    while log.by_ref().take(LONGEST).read_until(b'\n', &mut line)? > 0 {
-        number += 1;
-        if line.last() != Some(&b'\n') {
-            log.skip_until(b'\n')?;
+fn read(log: impl BufRead, format: &mut Format, counts: &mut Counts) -> io::Result<u64> {
+    let (mut lines, mut skipped) = (Lines::new(log), 0u64);
+    while let Some(line) = lines.next()? {
+        if line.is_first && format.read_header(&line.text) {
+            continue;
         }
-        let text = String::from_utf8_lossy(&line);
-        let text = text.trim();
-        if !text.is_empty() {
-            match format.parse(text) {
-                Ok(call) => counts.add(number, &call),
-                Err(problem) => {
-                    skipped += 1;
-                    if skipped <= NAMED {
-                        writeln!(stderr(), "line {number}: {problem}")?;
-                    }
+        match format.parse(&line.text) {
+            Ok(call) => counts.add(line.number, &call),
+            Err(problem) => {
+                skipped += 1;
+                if skipped <= NAMED {
+                    writeln!(stderr(), "line {}: {problem}", line.number)?;
                 }
             }
         }
-        line.clear();
     }
     if skipped > NAMED {
         writeln!(stderr(), "and {} more lines that cannot be read", skipped - NAMED)?;

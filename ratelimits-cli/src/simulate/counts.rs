@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use ratelimit_runtime::algorithm::Verdict;
 
 use super::key_states::{Charge, KeyStates};
-use super::log::LoggedCall;
+use crate::log::LoggedCall;
 
 /// The calls of a log and what has become of them.
 #[derive(Debug)]
@@ -67,11 +67,12 @@ impl Counts {
 
     /// Decides the call of a line and counts it. One from before the last call is decided at the time of the last call.
     pub(super) fn add(&mut self, line: u64, call: &LoggedCall<'_>) {
-        let now = call.time.max(self.last);
+        let time = call.time / 1_000;
+        let now = time.max(self.last);
         if self.calls == 0 {
             self.first = now;
         }
-        if call.time < now {
+        if time < now {
             self.late += 1;
             self.after_newest += 1;
         } else {
@@ -142,7 +143,7 @@ mod tests {
         let calls = 3 * SWEEP as u64;
         for i in 0..calls {
             let key = (i / 2).to_string().into();
-            counts.add(i, &LoggedCall { time: 100 * i, key, cost: None });
+            counts.add(i, &LoggedCall { time: 100_000 * i, key, cost: None });
         }
         assert_eq!((counts.keys.len() as u64, counts.refused), (calls / 2, calls / 2));
         let with_state = counts.keys.values().filter(|key| key.states.end(&counts.charges) > 0).count();
@@ -153,7 +154,7 @@ mod tests {
     fn calls_from_before_the_last_one_are_decided_at_its_time() {
         let mut counts = one_per_second();
         for (line, time) in (1..).zip([5_000_000, 1_000_000, 5_999_999, 0, 6_000_000]) {
-            counts.add(line, &LoggedCall { time, key: "a".into(), cost: None });
+            counts.add(line, &LoggedCall { time: 1_000 * time, key: "a".into(), cost: None });
         }
         assert_eq!((counts.refused, counts.late), (3, 2));
         assert_eq!((counts.first, counts.last), (5_000_000, 6_000_000));
@@ -165,7 +166,7 @@ mod tests {
     fn few_calls_after_the_newest_time_are_in_order() {
         let mut counts = one_per_second();
         let mut add = |line, time| {
-            counts.add(line, &LoggedCall { time, key: "a".into(), cost: None });
+            counts.add(line, &LoggedCall { time: 1_000 * time, key: "a".into(), cost: None });
             counts.is_out_of_order()
         };
         assert!((1..=16).all(|line| !add(line, line)));

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use super::counts::{Counts, KeyCounts};
-use super::time;
+use crate::log::time;
 
 /// The counts of a log, as they are written in JSON.
 #[derive(Debug, Serialize)]
@@ -54,12 +54,12 @@ impl<'r> Report<'r> {
         refused.sort_by_key(|(name, key)| (Reverse(key.refused), *name));
         let key_report = |&(name, counts): &(&'r str, &KeyCounts)| {
             let KeyCounts { calls, refused, first_refusal, .. } = *counts;
-            KeyReport { key: name, calls, refused, first_refusal: time::format(first_refusal) }
+            KeyReport { key: name, calls, refused, first_refusal: time::format(1_000 * first_refusal) }
         };
         let policy_report = |(policy, refused): (_, &u64)| PolicyReport { policy, refused: *refused };
         Report {
-            from: time::format(counts.first),
-            to: time::format(counts.last),
+            from: time::format(1_000 * counts.first),
+            to: time::format(1_000 * counts.last),
             calls: counts.calls,
             admitted: counts.calls - counts.refused,
             refused: counts.refused,

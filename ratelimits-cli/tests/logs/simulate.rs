@@ -1,9 +1,8 @@
 //! The command `simulate`, run on small logs.
 
-use std::io::Write;
-use std::process::{Command, Stdio};
-
 use serde_json::{Value, json};
+
+use crate::command::{Run, run};
 
 const LOG: &str = r#"192.0.2.1 - frank [10/Oct/2000:13:55:36 -0700] "GET /a HTTP/1.0" 200 2326
 192.0.2.1 - frank [10/Oct/2000:13:55:36 -0700] "GET /b HTTP/1.0" 200 2326
@@ -15,32 +14,14 @@ no time
 192.0.2.1 - frank [10/Oct/2000:13:56:37 -0700] "GET /a HTTP/1.0" 200 2326
 "#;
 
-struct Run {
-    code: Option<i32>,
-    out: String,
-    err: String,
-}
-
 fn simulate(arguments: &[&str], log: impl AsRef<[u8]>) -> Run {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_ratelimits"))
-        .arg("simulate")
-        .args(arguments)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    // A command that refuses its arguments may end before it has read the log.
-    _ = child.stdin.take().unwrap().write_all(log.as_ref());
-    let output = child.wait_with_output().unwrap();
-    let text = |bytes| String::from_utf8(bytes).unwrap();
-    Run { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+    run("simulate", arguments, log)
 }
 
 fn json_of(arguments: &[&str], log: &str) -> Value {
     let run = simulate(&[arguments, &["--json"]].concat(), log);
     assert_eq!(run.code, Some(0), "{}", run.err);
-    serde_json::from_str(&run.out).unwrap()
+    run.json()
 }
 
 #[test]
@@ -121,6 +102,14 @@ fn keys_and_costs_are_fields() {
     let lines = "{\"ts\": 5, \"request\": {\"ip\": \"a\"}}\n{\"ts\": 6.5, \"request\": {\"ip\": \"a\"}}\n";
     let nested = json_of(&[one, "--key", "request.ip", "--time", "ts"], lines);
     assert_eq!((&nested["refused"], &nested["to"]), (&json!(1), &json!("1970-01-01T00:00:06.5Z")));
+}
+
+#[test]
+fn csv_is_read() {
+    let csv = "time,user,calls\n971211336.5,\"a,b\",2\n971211336500,\"a,b\",2\n971211337,c\n";
+    let run = simulate(&["count_limit(3, \"1d\")", "--key", "user", "--cost", "calls", "--json"], csv);
+    assert_eq!(run.json()["most_refused"][0]["key"], "a,b");
+    assert_eq!(run.err, "line 4: 2 columns, where the header has 3\n");
 }
 
 #[test]

@@ -1,0 +1,6 @@
+//! The commands that read logs.
+
+mod command;
+mod planted;
+mod simulate;
+mod verify;
