@@ -14,6 +14,7 @@
 //! [Testing]: self::testing
 //! [Production checklist]: self::production
 //! [Operating]: self::operating
+//! [Verifying]: self::verifying
 //! [Metrics]: self::metrics
 //! [Dashboard]: self::dashboard
 //! [Runbook]: self::runbook
@@ -76,6 +77,8 @@ pub mod testing {}
 pub mod production {}
 #[doc = include_str!("../guide/operating.md")]
 pub mod operating {}
+#[doc = include_str!("../guide/verifying.md")]
+pub mod verifying {}
 #[doc = include_str!("../guide/metrics.md")]
 pub mod metrics {}
 #[cfg_attr(feature = "dashboard", doc = include_str!("../guide/dashboard.md"))]
