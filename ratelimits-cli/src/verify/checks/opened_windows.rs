@@ -4,8 +4,8 @@ use super::promised::{Call, Interval, Promised};
 
 /// In each window at most the limit. A key's first admitted call opens a window, and so does the first one after the end of the last.
 ///
-/// With an error of the clock it is not certain which call opens a window, so there is an earliest and a latest time of that call. Only
-/// calls before the end of the earliest window are in it for certain, if they come at or after the end of the latest one before.
+/// With an error of the clock it is not certain which call opens a window: the earliest that may be after the last window, the first that
+/// is for certain, or one between them. Calls from the latter on count that are before the end of a window that the former has opened.
 #[derive(Debug)]
 pub(super) struct OpenedWindows {
     pub(super) limit: u64,
@@ -15,7 +15,7 @@ pub(super) struct OpenedWindows {
 
 #[derive(Debug, Default)]
 pub(super) struct State {
-    /// The earliest and the latest time of the call that has opened the window.
+    /// The time of the earliest call that may have opened the window, and that of the first after which it is open for certain.
     opened: Option<(u64, u64)>,
     /// Whether a window from before the log could still be open instead.
     is_first: bool,
@@ -48,7 +48,7 @@ impl OpenedWindows {
             Some(_) => state.is_first && time < idle_since,
         };
         let (earliest, possible) = state.next.unwrap_or((time, 0));
-        let opened = Some((earliest, time.saturating_add(self.blur)));
+        let opened = Some((earliest, time));
         *state = State { opened, is_first, possible, last: state.last, ..State::default() };
     }
 }

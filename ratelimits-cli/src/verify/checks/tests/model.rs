@@ -5,13 +5,8 @@ use ratelimit_runtime::Promise;
 use super::super::Call;
 use super::Logged;
 
-/// Returns the highest excess of all intervals.
-pub(super) fn worst(promise: Promise, calls: &[Logged]) -> u64 {
-    worst_within(promise, calls, 0)
-}
-
-/// Returns the same, if every time may be wrong by so much.
-pub(super) fn worst_within(promise: Promise, calls: &[Logged], error: u64) -> u64 {
+/// Returns the highest excess of all intervals, if every time may be wrong by so much.
+pub(super) fn worst(promise: Promise, calls: &[Logged], error: u64) -> u64 {
     let admitted: Vec<Call> =
         calls.iter().filter(|(_, is_admitted)| *is_admitted).map(|(call, _)| *call).collect();
     let windows = windows(promise, &admitted);
@@ -46,8 +41,9 @@ pub(super) fn worst_within(promise: Promise, calls: &[Logged], error: u64) -> u6
     worst
 }
 
-/// Returns of each refused call whether the policy admits it after those before it.
-pub(super) fn would_admit(promise: Promise, calls: &[Logged]) -> Vec<Option<bool>> {
+/// Returns of each refused call whether the policy admits it after those before it, if every time may be wrong by so much. For windows
+/// that do not slide, no time may be wrong.
+pub(super) fn would_admit(promise: Promise, calls: &[Logged], error: u64) -> Vec<Option<bool>> {
     let refused = calls.iter().enumerate().filter(|(_, (_, is_admitted))| !is_admitted);
     refused
         .map(|(at, (refused, _))| {
@@ -57,13 +53,21 @@ pub(super) fn would_admit(promise: Promise, calls: &[Logged]) -> Vec<Option<bool
             let windows = windows(promise, &before);
             let sum = |from: usize| before[from..].iter().map(|call| call.cost).sum::<u64>();
             let fits = |from: usize| {
-                let time = refused.time - before[from].time;
+                let time = i128::from(refused.time - before[from].time) - 2 * i128::from(error);
                 match promise {
-                    Promise::Bucket(_) => sum(from) <= most(promise, time, refused.cost),
+                    Promise::Bucket(bucket) => {
+                        let taken = if bucket.lends { sum(from) - refused.cost } else { sum(from) };
+                        let refilled = bucket.refill as i128 * time;
+                        i128::from(taken) * bucket.permit as i128 <= bucket.capacity as i128 + refilled
+                    }
                     // Only whole periods are sure to have had a refill.
-                    Promise::Refills { refill, .. } => sum(from) + refill <= most(promise, time, 0),
+                    Promise::Refills { burst, refill, period } => {
+                        let periods =
+                            if from == before.len() - 1 { 0 } else { time.div_euclid(period.into()) };
+                        i128::from(sum(from)) <= i128::from(burst) + i128::from(refill) * periods
+                    }
                     Promise::SlidingWindow { limit, period, precision } => {
-                        time >= period + precision || sum(from) <= limit
+                        from < before.len() - 1 && time >= (period + precision).into() || sum(from) <= limit
                     }
                     Promise::OpenedWindows { limit, .. }
                     | Promise::AlignedWindows { limit, .. }
@@ -71,8 +75,9 @@ pub(super) fn would_admit(promise: Promise, calls: &[Logged]) -> Vec<Option<bool
                         windows[from] != windows[before.len() - 1] || sum(from) <= limit
                     }
                     Promise::Holds { max } => {
-                        let running =
-                            before[..before.len() - 1].iter().filter(|call| call.end > refused.time);
+                        let running = before[..before.len() - 1]
+                            .iter()
+                            .filter(|call| call.end + 2 * error > refused.time);
                         running.map(|call| call.cost).sum::<u64>() + refused.cost <= max
                     }
                 }
