@@ -24,6 +24,9 @@ impl FromStr for Setting {
             "shadow" => Ok(Setting::Shadow(switch()?)),
             "off" => Ok(Setting::Off(switch()?)),
             "blocked" => Ok(Setting::Blocked(switch()?)),
+            "reason" | "why" => Err("write it as an option: --reason contract".to_owned()),
+            "author" => Err("write it as an option: --author ann".to_owned()),
+            "until" => Err("write for how long, as an option: --for 90d".to_owned()),
             name => Ok(Setting::Number(name.to_owned(), number(value))),
         }
     }
@@ -46,15 +49,22 @@ pub(super) fn override_of(policy: &str, key: &[String], settings: &[Setting]) ->
     change
 }
 
-/// Returns a number, or the text of a rate or a duration, which may be quoted as in the attribute.
+/// Returns a number, whose digits may be grouped as in the attribute, or the text of a rate or a duration, which may be quoted as there.
 fn number(text: &str) -> Value {
-    if let Ok(integer) = text.parse() {
+    if let Ok(integer) = ungrouped(text).parse() {
         return Value::Integer(integer);
     }
     match text.parse::<f64>() {
         Ok(float) if float.is_finite() => Value::Float(float),
         _ => Value::Text(text.trim_matches('"').to_owned()),
     }
+}
+
+/// Returns a number without the underscores between its digits.
+fn ungrouped(text: &str) -> String {
+    let is_grouped =
+        text.split('_').all(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()) && !digits.is_empty());
+    if is_grouped { text.replace('_', "") } else { text.to_owned() }
 }
 
 #[cfg(test)]
@@ -67,6 +77,8 @@ mod tests {
         let text = |text: &str| Value::Text(text.to_owned());
         for (written, setting) in [
             ("burst=20", number("burst", Value::Integer(20))),
+            ("limit=50_000", number("limit", Value::Integer(50_000))),
+            ("limit=50_", number("limit", text("50_"))),
             ("rate=0.5", number("rate", Value::Float(0.5))),
             ("rate=100/min", number("rate", text("100/min"))),
             ("rate = \"100/min\"", number("rate", text("100/min"))),
@@ -77,7 +89,7 @@ mod tests {
         ] {
             assert_eq!(written.parse(), Ok(setting), "{written}");
         }
-        for written in ["burst", "shadow=1", "off=yes"] {
+        for written in ["burst", "shadow=1", "off=yes", "why=contract", "until=1800000000"] {
             written.parse::<Setting>().unwrap_err();
         }
     }

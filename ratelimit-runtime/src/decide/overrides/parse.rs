@@ -129,10 +129,14 @@ fn set(entry: &mut Entry, argument: &str, value: &DeValue<'_>) -> Result<(), Str
         }
         ("until", value) => match number(value) {
             Some(Value::Integer(until @ 0..)) => entry.until = Some(until.unsigned_abs()),
-            _ => return Err("`until` is a time in seconds since 1970".to_owned()),
+            _ => {
+                let until = "`until` is a time in seconds since 1970, as `date -d 2027-03-01 +%s` prints it";
+                return Err(until.to_owned());
+            }
         },
         ("author", DeValue::String(author)) => entry.author = Some(author.clone().into_owned()),
         ("reason", DeValue::String(reason)) => entry.reason = Some(reason.clone().into_owned()),
+        ("why", _) => return Err("`why` is an option of the command; write `reason`".to_owned()),
         ("author" | "reason", _) => return Err(format!("`{argument}` is a text")),
         ("shadow" | "off" | "blocked", _) => return Err(format!("`{argument}` is true or false")),
         (_, DeValue::Table(_)) => {

@@ -80,8 +80,12 @@ fn problems_have_lines_and_remedies() {
         ]
     );
     assert_eq!(
-        problems("[a]\noff = true\nuntil = -1\nauthor = 7\n"),
-        ["line 3: `until` is a time in seconds since 1970", "line 4: `author` is a text"]
+        problems("[a]\noff = true\nuntil = -1\nauthor = 7\nwhy = \"contract\"\n"),
+        [
+            "line 3: `until` is a time in seconds since 1970, as `date -d 2027-03-01 +%s` prints it",
+            "line 4: `author` is a text",
+            "line 5: `why` is an option of the command; write `reason`"
+        ]
     );
     assert_eq!(problems("[[a]]\noff = true\n"), ["line 1: `a` is a list; write `[\"a\"]` once"]);
     let [problem] = &problems("[a]\noff = false\n")[..] else { panic!() };
