@@ -49,6 +49,9 @@ struct Reserved(usize);
 /// How many of them there may be, so that they take at most 32 MiB with what was given.
 const MOST_RESERVED: usize = 1 << 18;
 
+/// Tables of so few places do not count.
+const FEW: usize = 4 * GROUP;
+
 static RESERVED: AtomicUsize = AtomicUsize::new(0);
 
 /// A cache line: a key, and what is remembered for it.
@@ -188,6 +191,7 @@ impl Table {
 
 impl Reserved {
     fn new(places: usize) -> Option<Self> {
+        let places = if places > FEW { places } else { 0 };
         let with = |reserved: usize| Some(reserved + places).filter(|sum| *sum <= MOST_RESERVED);
         RESERVED.fetch_update(Ordering::Relaxed, Ordering::Relaxed, with).ok()?;
         Some(Reserved(places))

@@ -1,6 +1,6 @@
 use std::collections::HashMap;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use super::{Remembered, SharedTable};
@@ -8,6 +8,13 @@ use crate::key::KeyHasher;
 
 /// As many as may have overrides.
 const MOST: usize = 10_000;
+
+/// Taken by tests with large tables, of which a process has a bounded number.
+static LARGE: Mutex<()> = Mutex::new(());
+
+fn large() -> MutexGuard<'static, ()> {
+    LARGE.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 fn key(i: usize) -> [u64; 2] {
     let mut hasher = KeyHasher::new();
@@ -21,6 +28,7 @@ fn get(table: &SharedTable, version: u64, i: usize) -> Option<Option<Remembered>
 
 #[test]
 fn keys_are_found_and_others_are_not() {
+    let _large = large();
     let table = SharedTable::default();
     assert_eq!(get(&table, 1, 0), None);
     for (version, keys) in [(1, 0..1), (2, 0..7), (3, 100..100 + MOST), (4, 0..0), (5, 50..1000)] {
@@ -53,6 +61,7 @@ fn keys_of_earlier_versions_are_not_found_in_free_places() {
 
 #[test]
 fn too_many_keys_are_not_at_hand() {
+    let _large = large();
     let table = SharedTable::default();
     let list: Vec<_> = (0..2 * MOST).map(key).collect();
     table.replace(1, &list);
@@ -81,15 +90,16 @@ fn numbers_are_remembered_for_what_they_follow_from() {
 fn readers_see_what_a_map_holds_at_some_time() {
     const KEYS: usize = 40;
     const STEPS: u64 = 20_000;
+    let _large = large();
     let (table, done) = (SharedTable::default(), AtomicBool::new(false));
-    // The keys of each version, and all numbers that were remembered for them. Steps are counted before and after each.
+    // The keys of each version, and all numbers that were remembered for them.
     let model = Mutex::new(HashMap::<u64, HashMap<usize, Vec<Remembered>>>::new());
     let version = AtomicU64::new(0);
     thread::scope(|scope| {
         for seed in 0..2 {
             let (table, done, model, version) = (&table, &done, &model, &version);
             scope.spawn(move || {
-                let (mut random, mut known) = (fastrand(seed), 0_u64);
+                let (mut random, mut known) = (random_numbers(seed), 0_u64);
                 while !done.load(Ordering::Relaxed) {
                     let (asked, i) = (version.load(Ordering::Acquire), random(KEYS as u64) as usize);
                     let given = [i as u64 % 3; 8];
@@ -108,7 +118,7 @@ fn readers_see_what_a_map_holds_at_some_time() {
                 assert!(known > 0);
             });
         }
-        let mut random = fastrand(7);
+        let mut random = random_numbers(7);
         for step in 1..=STEPS {
             if step % 50 == 1 {
                 let keys: Vec<_> = (0..KEYS).filter(|_| random(3) > 0).collect();
@@ -134,10 +144,24 @@ fn readers_see_what_a_map_holds_at_some_time() {
 }
 
 /// Returns random numbers below a bound: a linear congruential generator.
-fn fastrand(seed: u64) -> impl FnMut(u64) -> u64 {
+fn random_numbers(seed: u64) -> impl FnMut(u64) -> u64 {
     let mut state = seed;
     move |below| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) % below
     }
+}
+
+#[test]
+fn tables_of_a_process_are_bounded() {
+    let _large = large();
+    let keys: Vec<_> = (0..MOST).map(key).collect();
+    let tables: Vec<_> = (0..20).map(|_| SharedTable::default()).collect();
+    tables.iter().for_each(|table| table.replace(1, &keys));
+    let made = tables.iter().filter(|table| get(table, 1, MOST).is_some()).count();
+    assert!((1..=16).contains(&made), "{made}");
+    drop(tables);
+    let table = SharedTable::default();
+    table.replace(1, &keys);
+    assert_eq!(get(&table, 1, MOST), Some(None));
 }

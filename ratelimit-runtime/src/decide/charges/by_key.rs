@@ -100,15 +100,15 @@ fn apply(charge: &mut PolicyCharge<'_>, overrides: &Overrides, parts: &KeyParts)
     };
     let (definition, key) =
         (charge.definition.get(), (charge.key, parts.of_key(charge.parts.0, charge.parts.1)));
-    let is_off = by_key.is_off;
+    let of_all = (by_key.is_off, None);
     let looked_up = definition.looked_up_by((spec, by_key), key);
     let (is_off, blocked) = match definition.known_key(by_key, looked_up) {
-        Some(None) => (is_off, None),
+        Some(None) => of_all,
         // Not moved out of the match, because a copy would read together what was written apart, which is slow.
         Some(Some(of_key)) => replace(charge, of_key),
         None => match definition.look_up_key(overrides, by_key, (looked_up, key.1)) {
             Some(of_key) => replace(charge, of_key),
-            None => (is_off, None),
+            None => of_all,
         },
     };
     match &mut charge.numbers {
