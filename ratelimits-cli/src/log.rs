@@ -129,8 +129,10 @@ impl fmt::Display for Problem {
         match self {
             Problem::Time => f.write_str("no readable time"),
             Problem::Json => f.write_str("no JSON object"),
-            Problem::Columns(columns, 1..) if *columns == 1 => f.write_str("one column, unlike the header"),
-            Problem::Columns(columns, named) => write!(f, "{columns} columns, where the header has {named}"),
+            Problem::Columns(columns, named) => {
+                let columns_of_line = if *columns == 1 { "column" } else { "columns" };
+                write!(f, "{columns} {columns_of_line}, where the header has {named}")
+            }
             Problem::Quotes => f.write_str("quotes that do not match"),
             Problem::Key(field) => write!(f, "no {field} to count by; name another field with `--key`"),
             Problem::Cost(field) => write!(f, "{field} is not a whole number of permits"),

@@ -205,7 +205,7 @@ impl<'r> PolicyReport<'r> {
         });
         let unknown = (self.unknown_refusals > 0).then(|| {
             format!(
-                "note: a log does not tell whether {} had to refuse {} calls",
+                "note: refusals of which a log does not tell whether {} needed them: {}",
                 self.policy,
                 grouped(self.unknown_refusals)
             )

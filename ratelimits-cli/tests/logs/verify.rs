@@ -169,7 +169,7 @@ fn a_refusal_is_needless_if_no_policy_needs_it() {
         verify(&["funnel_limit(1, 1, queue)", "--key", "2", "--refused", "3=429"], "100 a 200\n102 a 429\n");
     assert_eq!(
         queue.err,
-        "note: a log does not tell whether funnel_limit(1, 1, queue) had to refuse 1 calls\n"
+        "note: refusals of which a log does not tell whether funnel_limit(1, 1, queue) needed them: 1\n"
     );
 }
 
@@ -254,6 +254,7 @@ fn a_line_that_cannot_be_read_is_an_error() {
         (&[], "{\"ts\": 100", "line 1: no JSON object"),
         (&[], unmatched, "line 3: quotes that do not match"),
         (&[], "time,ip\n1,a,b\n", "line 2: 3 columns, where the header has 2"),
+        (&[], "time,ip\n1\n", "line 2: 1 column, where the header has 2"),
         (&["--key", "2", "--cost", "3"], "100 a 1.5\n", "line 1: field 3 is not a whole number of permits"),
         (
             &["--key", "2", "--cost", "3"],
