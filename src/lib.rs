@@ -43,6 +43,7 @@
 /// | `borrow` | Admits a call of any cost while there is no debt, and makes the next one wait for it, as `SmoothBursty` of Guava's `RateLimiter` does. `burst` defaults to exactly one second's worth. Every interval may admit one call's cost more |
 /// | `warmup` | The time in which an idle bucket returns to its full rate (`"3s"`), starting at a third of it, as `SmoothWarmingUp` of Guava's `RateLimiter` does. Implies `borrow` and replaces `burst`; excludes `refill`, `charge_when` and `settle`. Every interval of length `t` admits at most `rate · t` permits and one call's cost |
 /// | `lease` | Takes this many permits of Redis at a time (`100`), for the calls of the process to spend: see [Leases](crate::guide::leases#leases). No effect in process. Excludes `timeout`, `charge_when`, `settle`, `shadow`, `borrow`, `warmup`, and other limits on the function |
+/// | `slack` | Leases as many permits as the process needs, so that no interval admits more than this percentage of `burst` beyond the limit, over all processes: `slack = "1%"`, at most `"10%"`. See [Leases by slack](crate::guide::leases#leases-by-slack). `rate` must be a literal. Excludes `refill` and what `lease` does |
 ///
 /// Refilling one permit takes a whole number of microseconds, rounded up; [`TokenBucket`] gives the loss. With `borrow` and
 /// `warmup` only the total cost of a call is rounded up.
@@ -232,7 +233,7 @@ pub use ratelimit_macros::window_limit;
 /// All attributes share further arguments, such as `key` and `key_type` (what calls are counted by), `name`, `cost` (permits of a
 /// call), `timeout` (how long it may wait), `fallback`, `skip_when`, `bind`, `shadow` (report, never refuse) and `on_store_error`:
 /// see [Attributes](crate::guide::attributes). Nothing of a call remains charged after it, so `charge_when`, `settle`,
-/// `pause_when`, `penalty`, `notify_at` and `lease` belong to the others.
+/// `pause_when`, `penalty`, `notify_at`, `lease` and `slack` belong to the others.
 pub use ratelimit_macros::concurrency_limit;
 
 pub mod guide;

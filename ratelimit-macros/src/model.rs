@@ -3,6 +3,7 @@
 
 mod conditions;
 mod fallback;
+mod lease;
 mod limit;
 mod penalty;
 mod policy;
@@ -18,6 +19,7 @@ use crate::errors::Errors;
 use crate::function::{AsyncBlock, Function};
 use crate::stack::{LimitAttribute, last_number};
 pub(crate) use fallback::{Fallback, Target};
+pub(crate) use lease::Lease;
 pub(crate) use limit::{Limit, Tag};
 pub(crate) use policy::{Policy, Refill};
 pub(crate) use written::Written;

@@ -99,7 +99,7 @@ impl AttributeKind {
     /// Returns the arguments with a value that are no such number, and that not all attributes have.
     const fn others(self) -> &'static [&'static str] {
         match self {
-            AttributeKind::Rate => &["refill", "lease"],
+            AttributeKind::Rate => &["refill", "lease", "slack"],
             AttributeKind::Count => &["zone", "lease"],
             AttributeKind::Funnel | AttributeKind::Window | AttributeKind::Concurrency => &[],
         }

@@ -4,6 +4,7 @@ mod cluster;
 mod ending;
 mod replay;
 mod runtimes;
+mod slack;
 
 use std::future::Future;
 use std::pin::pin;

@@ -38,6 +38,7 @@ const HINTS: &[(&str, &str)] = &[
     ("queueing queuing queued pacing paced shaping exec_evenly delay max_queue max_queue_size queue_size queue_limit high_water", "write `capacity = 10, queue` on `funnel_limit`"),
     ("nodelay", "calls are delayed only with `queue` or `timeout`; leave it out"),
     ("concurrency concurrent concurrency_limit concurrency_level max_concurrency max_concurrent max_concurrent_calls max_concurrent_requests max_parallel max_parallel_calls max_in_flight in_flight bulkhead", "to bound how many calls run at once, write `max = 20` on `concurrency_limit`"),
+    ("slack", "it says by how much leases may exceed a `rate_limit`; those of `count_limit` never exceed its windows, so write `lease = 100` there"),
     ("limit_type", "write `key_type = IP`"),
     ("cache_key key_expression key_generator key_func by", "write `key = user.id`"),
     ("key_prefix namespace", "write `prefix = \"sms\"`"),

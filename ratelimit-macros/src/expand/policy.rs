@@ -7,7 +7,7 @@ use syn::LitStr;
 use syn::spanned::Spanned;
 
 use super::context::{hygienic, local};
-use crate::model::{Limit, Policy, Refill};
+use crate::model::{Lease, Limit, Policy, Refill};
 use crate::number::{Form, Number, Unit};
 
 /// The numbers of one limit.
@@ -64,7 +64,11 @@ impl<'a> Numbers<'a> {
         let named = named.copied().chain(self.limit.timeout.as_ref().filter(|timeout| timeout.is_literal()));
         let named = named.map(|number| constant(number, &literal(number)));
         let policy = self.checked_policy();
-        let permits = self.limit.cost.iter().chain(&self.limit.lease).filter(|permits| permits.is_literal());
+        let lease = match &self.limit.lease {
+            Some(Lease::Permits(permits)) => Some(permits),
+            _ => None,
+        };
+        let permits = self.limit.cost.iter().chain(lease).filter(|permits| permits.is_literal());
         let permits = permits.map(|permits| {
             let (name, local) = (permits.name, local(permits.name));
             let value = if permits.unit == Unit::Cost { self.literal_cost(permits) } else { literal(permits) };
@@ -102,9 +106,17 @@ impl<'a> Numbers<'a> {
         literal_by(cost, function, Some("i128"))
     }
 
-    /// Returns the permits of a lease.
+    /// Returns the size of leases.
     pub(super) fn lease(&self) -> Option<TokenStream> {
-        self.limit.lease.as_ref().map(|lease| constant_name(lease).into_token_stream())
+        self.limit.lease.as_ref().map(|lease| match lease {
+            Lease::Permits(permits) => {
+                let permits = constant_name(permits);
+                quote!(__ratelimits::LeaseSize::Permits(#permits))
+            }
+            Lease::Slack(percentage) => {
+                quote_spanned!(hygienic(percentage.span())=> __ratelimits::const_args::slack("slack", #percentage))
+            }
+        })
     }
 
     /// Returns the names of the policy's numbers that are not literals.

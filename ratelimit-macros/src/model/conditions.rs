@@ -5,6 +5,7 @@ use ratelimit_syntax::expr::{literal, peel, shown, word};
 use ratelimit_syntax::{AttributeKind, ON_STORE_ERROR, listed};
 use syn::{Expr, Ident, LitStr, PathArguments, Type};
 
+use super::lease::LEASES;
 use crate::args::Args;
 use crate::errors::Errors;
 use crate::function::Function;
@@ -38,6 +39,7 @@ pub(super) fn settle(args: &Args, function: &Function, errors: &mut Errors) -> O
             "a bucket with `warmup` cannot be settled; leave out `settle`, or write `borrow` instead of `warmup`",
         ),
         ("lease", "leased permits cannot be settled; leave out `lease` or `settle`"),
+        ("slack", "leased permits cannot be settled; leave out `slack` or `settle`"),
     ] {
         if let Some(span) = args.span(argument).filter(|_| args.has("settle")) {
             errors.at(span, problem);
@@ -48,11 +50,13 @@ pub(super) fn settle(args: &Args, function: &Function, errors: &mut Errors) -> O
 
 /// Reads the function that says by a call's output for how long the key is paused.
 pub(super) fn pause_when(args: &Args, function: &Function, errors: &mut Errors) -> Option<Expr> {
-    if let Some(span) = args.span("lease").filter(|_| args.has("pause_when")) {
-        errors.at(
-            span,
-            "processes spend what they have leased, whether or not the key is paused; leave out `lease` or `pause_when`",
-        );
+    for lease in LEASES {
+        if let Some(span) = args.span(lease).filter(|_| args.has("pause_when")) {
+            errors.at(
+                span,
+                format!("processes spend what they have leased, whether or not the key is paused; leave out `{lease}` or `pause_when`"),
+            );
+        }
     }
     of_output(args, "pause_when", "|out| out.retry_after()", function, errors)
 }
@@ -68,6 +72,10 @@ pub(super) fn notify_at(args: &Args, errors: &mut Errors) -> Option<Expr> {
         (
             "lease",
             "a process takes the permits of a lease before calls use them, so no call reaches the share; leave out `lease` or `notify_at`",
+        ),
+        (
+            "slack",
+            "a process takes the permits of a lease before calls use them, so no call reaches the share; leave out `slack` or `notify_at`",
         ),
         (
             "warmup",

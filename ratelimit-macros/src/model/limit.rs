@@ -7,6 +7,7 @@ use syn::{Expr, Ident, LitStr, Path};
 
 use super::conditions;
 use super::fallback::Fallback;
+use super::lease::Lease;
 use super::penalty::penalty;
 use super::policy::Policy;
 use super::written::Written;
@@ -29,7 +30,7 @@ pub(crate) struct Limit {
     pub(crate) prefix: Option<LitStr>,
     pub(crate) cost: Option<Number>,
     pub(crate) timeout: Option<Number>,
-    pub(crate) lease: Option<Number>,
+    pub(crate) lease: Option<Lease>,
     pub(crate) key: Vec<Part>,
     pub(crate) fallback: Option<Fallback>,
     /// One of [`ON_STORE_ERROR`](ratelimit_syntax::ON_STORE_ERROR).
@@ -93,7 +94,7 @@ impl Limit {
         {
             errors.at(timeout, "a policy in `shadow` never waits; leave out `timeout`");
         }
-        let lease = lease(args, errors);
+        let lease = Lease::read(args, policy.as_ref(), errors);
         let key = key(args, function, errors);
         let fallback = Fallback::read(args, function, errors);
         let on_store_error = conditions::on_store_error(args, errors);
@@ -152,28 +153,6 @@ fn without_effect(args: &Args, [cost, timeout]: [&Option<Number>; 2], errors: &m
     {
         errors.on(&timeout.expr, "a call never waits without a `timeout`; leave it out");
     }
-}
-
-/// Reads the permits that are taken at a time. All calls have to agree on them.
-fn lease(args: &Args, errors: &mut Errors) -> Option<Number> {
-    let lease = Number::read(args, "lease", Unit::Count, errors)?;
-    if !lease.is_literal() {
-        errors
-            .on(&lease.expr, "`lease` is a whole number that is the same for all calls; write `lease = 100`");
-    }
-    for (argument, problem) in [
-        ("timeout", "a call that may wait cannot use a `lease`; leave out `timeout` or `lease`"),
-        ("charge_when", "leased permits cannot be refunded; leave out `charge_when` or `lease`"),
-        ("bind", "a call from a lease has no decision of its own; leave out `bind` or `lease`"),
-        ("shadow", "a policy in `shadow` cannot have a `lease`; leave out `shadow` or `lease`"),
-        ("borrow", "a bucket with `borrow` cannot have a `lease`; leave out `borrow` or `lease`"),
-        ("warmup", "a bucket with `warmup` cannot have a `lease`; leave out `warmup` or `lease`"),
-    ] {
-        if let Some(span) = args.span(argument) {
-            errors.at(span, problem);
-        }
-    }
-    Some(lease)
 }
 
 fn key(args: &Args, function: &Function, errors: &mut Errors) -> Vec<Part> {

@@ -25,6 +25,10 @@ pub(super) fn penalty(args: &Args, errors: &mut Errors) -> Vec<LitStr> {
             "lease",
             "processes spend what they have leased, whether or not the key is paused; leave out `lease` or `penalty`",
         ),
+        (
+            "slack",
+            "processes spend what they have leased, whether or not the key is paused; leave out `slack` or `penalty`",
+        ),
         ("shadow", "a policy in `shadow` refuses no call; leave out `penalty` or `shadow`"),
     ] {
         if let Some(span) = args.span(argument) {

@@ -4,6 +4,7 @@ use quote::ToTokens;
 use ratelimit_syntax::expr::shown;
 use syn::LitStr;
 
+use super::lease::Lease;
 use super::limit::{Limit, Tag};
 use crate::errors::Errors;
 use crate::template::Part;
@@ -18,7 +19,11 @@ pub(super) fn check(limits: &[Limit], errors: &mut Errors) {
         }
     }
     for lease in limits.iter().filter_map(|limit| limit.lease.as_ref()).filter(|_| limits.len() > 1) {
-        errors.on(&lease.expr, "several limits on a function cannot have a `lease`; leave it out");
+        let (argument, value) = match lease {
+            Lease::Permits(permits) => ("lease", permits.expr.to_token_stream()),
+            Lease::Slack(percentage) => ("slack", percentage.to_token_stream()),
+        };
+        errors.on(value, format!("several limits on a function cannot have a `{argument}`; leave it out"));
     }
     check_bind(limits, errors);
     let Some(registry) = limits.iter().find_map(|limit| limit.registry.as_ref()) else { return };

@@ -44,6 +44,12 @@ fn words_of_other_limiters_get_a_hint() {
         (Window, "5, 60, lease = 100", "lease", "it belongs to `rate_limit`, `count_limit`"),
         (Concurrency, "20, lease = 100", "lease", "it belongs to `rate_limit`, `count_limit`"),
         (
+            Count,
+            "5, 60, slack = \"1%\"",
+            "slack",
+            "it says by how much leases may exceed a `rate_limit`; those of `count_limit` never exceed its windows, so write `lease = 100` there",
+        ),
+        (
             Concurrency,
             "limit = 20",
             "limit",

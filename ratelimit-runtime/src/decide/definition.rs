@@ -17,7 +17,7 @@ use crate::key::missing_key::MissingKey;
 use crate::key::name::Name;
 use crate::key::policy_id::PolicyId;
 use crate::key::{Fingerprint, Head, KeyHead, KeyHeads, PartsOfKey};
-use crate::policy::{Algorithm, NotifyAt, Policy};
+use crate::policy::{Algorithm, LeaseSize, NotifyAt, Policy};
 use crate::store::error::StoreError;
 
 /// A policy: that of an attribute, or of a limiter.
@@ -67,7 +67,7 @@ pub(crate) struct AttributeOptions {
     /// For how many microseconds each refusal in turn pauses the key, the last one the longest.
     pub(crate) penalty: &'static [u64],
     /// How many permits the process takes of Redis at a time.
-    pub(crate) lease: Option<u64>,
+    pub(crate) lease: Option<LeaseSize>,
     /// The share of the limit at which observers are notified of a key.
     pub(crate) notify_at: Option<NotifyAt>,
 }

@@ -12,6 +12,7 @@ use crate::decide::charges::{Charges, PolicyCharge};
 use crate::decide::definition::OwnedDefinition;
 use crate::decide::on_store_error::OnStoreError;
 use crate::key::{Key, KeyParts, PartsOfKey};
+use crate::policy::LeaseSize;
 use crate::store::{Charge, INLINE, Outcome, line};
 
 /// The number of charges from which on a map finds their keys.
@@ -155,8 +156,8 @@ impl AcquireRequest {
         &self.policies
     }
 
-    /// Returns the charge and the permits of a lease, if the policy has one.
-    pub(crate) fn lease(&self) -> Option<(&Charge, u64)> {
+    /// Returns the charge and the size of a lease, if the policy has one.
+    pub(crate) fn lease(&self) -> Option<(&Charge, LeaseSize)> {
         match (&*self.charges, &*self.policies) {
             ([charge], [policy]) if !charge.shadow => Some((charge, policy.definition.attribute.lease?)),
             _ => None,

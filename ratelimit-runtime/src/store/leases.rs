@@ -9,16 +9,19 @@
 //! A lease is an ordinary charge. If it is refused, what is left is leased if that suffices for all who wait; otherwise every call
 //! asks for itself for a while, so that the last permits of a limit can be used.
 //!
-//! A lease lives for at most a second: one of a window no longer than the window, one of a bucket no longer than its permits take
+//! With `slack`, [`chooser`] says how long leases live, and how many permits they have. Others have as many as the attribute says.
+//!
+//! Such a lease lives for at most a second: one of a window no longer than the window, one of a bucket no longer than its permits take
 //! to refill. Both are counted from when it was asked for, thus before Redis charged it. What is spent of a bucket in an interval
 //! of length `t` was therefore charged in one of length `t` + life, for which its promise holds, however many leases there are. A
 //! call that waits already when a lease is asked for counts, as any call, when Redis charges it.
 //!
-//! What is left of a lease when it ends is given back by the receipt of its charge, and so is everything when the registry ends. It
+//! What is left of a lease when it ends is given back by the receipt of its charge, if it is missed, and so is everything when the registry ends. It
 //! is taken out of the lease first, under the lock under which calls spend it, so no permit is both spent and given back.
 //!
 //! A reset ends the leases of its key. A refund does not, as their permits are not what it returns.
 
+mod chooser;
 mod kept;
 mod permits;
 mod shard;
@@ -33,11 +36,12 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 pub(crate) use self::kept::Kept;
-use self::permits::Lease;
+use self::permits::{Lease, max_grant};
 use self::shard::{LeasedKey, Queue, Shard};
 use super::charge::Charge;
 use crate::algorithm::{AlgorithmSpec, Verdict};
 use crate::key::{Fingerprint, Key};
+use crate::policy::LeaseSize;
 use crate::store::error::StoreError;
 
 /// The keys are divided among this many locks.
@@ -75,7 +79,6 @@ pub(crate) struct Grant {
 pub(crate) struct Fetch {
     leases: Arc<Leases>,
     key: Fingerprint,
-    size: u64,
     /// What the policy can admit at once.
     most: u64,
     /// When the lease was asked for.
@@ -97,7 +100,7 @@ pub(crate) struct EndLeasesGuard<'a> {
 impl Leases {
     /// Spends leased permits on a charge, if there are enough. Returns what is left, and the request for the next lease if it is
     /// time to make it.
-    pub(crate) fn spend(self: &Arc<Self>, charge: &Charge, size: u64) -> Option<(Verdict, Option<Fetch>)> {
+    pub(crate) fn spend(self: &Arc<Self>, charge: &Charge) -> Option<(Verdict, Option<Fetch>)> {
         let key = charge.key.fingerprint();
         let mut shard = self.shard(key);
         let leased = shard.keys.get_mut(&key).filter(|leased| leased.permits.spec == charge.spec)?;
@@ -106,7 +109,7 @@ impl Leases {
         if let Some(runtime) = fetches.then(Handle::try_current).and_then(Result::ok) {
             leased.waiting = Some(Queue::new(runtime.id()));
             drop(shard);
-            return Some((verdict, Some(self.fetch(charge, size))));
+            return Some((verdict, Some(self.fetch(charge))));
         }
         Some((verdict, None))
     }
@@ -132,16 +135,18 @@ impl Leases {
     pub(crate) fn join(
         self: &Arc<Self>,
         charge: &Charge,
-        size: u64,
+        size: LeaseSize,
     ) -> Option<(oneshot::Receiver<Reply>, Option<Fetch>)> {
-        if charge.cost >= size.min(max_grant(charge)) {
+        if let LeaseSize::Permits(size) = size
+            && charge.cost >= size.min(max_grant(charge))
+        {
             return None;
         }
         let runtime = Handle::try_current().ok()?.id();
         let now = Instant::now();
         let mut shard = self.shard(charge.key.fingerprint());
-        let leased = shard.leased(charge, now)?;
-        let (fetches, is_wanted) = (leased.waiting.is_none(), leased.permits.is_wanted(size, now));
+        let leased = shard.leased(charge, size, now)?;
+        let (fetches, is_wanted) = (leased.waiting.is_none(), leased.permits.is_wanted(charge.cost, now));
         if fetches && !is_wanted {
             return None;
         }
@@ -152,7 +157,7 @@ impl Leases {
         let (reply, receiver) = oneshot::channel();
         queue.calls.push_back(Waiting { cost: charge.cost, is_asked_for: false, reply });
         drop(shard);
-        Some((receiver, fetches.then(|| self.fetch(charge, size))))
+        Some((receiver, fetches.then(|| self.fetch(charge))))
     }
 
     /// Returns whether there are leased permits of a key, whatever its numbers.
@@ -166,10 +171,9 @@ impl Leases {
         EndLeasesGuard { leases: self, key: key.fingerprint() }
     }
 
-    fn fetch(self: &Arc<Self>, charge: &Charge, size: u64) -> Fetch {
+    fn fetch(self: &Arc<Self>, charge: &Charge) -> Fetch {
         let (leases, key, most) = (Arc::clone(self), charge.key.fingerprint(), max_grant(charge));
-        let (size, is_rest, is_done) = (size.min(most), false, false);
-        Fetch { leases, key, size, most, sent: None, remaining: None, is_rest, is_done }
+        Fetch { leases, key, most, sent: None, remaining: None, is_rest: false, is_done: false }
     }
 
     fn with<R>(&self, key: Fingerprint, then: impl FnOnce(&mut LeasedKey<Waiting>) -> R) -> Option<R> {
@@ -181,11 +185,6 @@ impl Leases {
         let shards = self.0.get_or_init(|| Box::new(array::from_fn(|_| Mutex::default())));
         shards[key.1 as usize % SHARDS].lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Returns the permits that the policy of a charge can admit at once.
-fn max_grant(charge: &Charge) -> u64 {
-    charge.spec.max_cost().unwrap_or(u64::MAX)
 }
 
 impl Fetch {
@@ -202,7 +201,7 @@ impl Fetch {
                 Some(remaining) => Some(remaining).filter(|_| (1..=remaining).contains(&needed)),
                 None if leased.permits.is_paused(now) => None,
                 None if is_first || needed > 0 => {
-                    let permits = needed.max(leased.permits.missing(self.size, now)).min(self.most);
+                    let permits = needed.max(leased.permits.missing(now)).min(self.most);
                     (permits > 0).then_some(permits)
                 }
                 None => None,
@@ -218,10 +217,10 @@ impl Fetch {
 
     /// Hands out the lease.
     pub(crate) fn granted(&self, permits: u64, verdict: &Verdict) {
-        let (Fetch { leases, key, size, sent, .. }, now) = (self, Instant::now());
+        let (Fetch { leases, key, sent, .. }, now) = (self, Instant::now());
         let sent = sent.unwrap_or(now);
         let served = leases.with(*key, |leased| {
-            let mut lease = leased.permits.lease(permits, *size, verdict, sent);
+            let mut lease = leased.permits.lease(permits, verdict, sent);
             let mut served = Vec::new();
             if let Some(Queue { calls, .. }) = &mut leased.waiting {
                 calls.retain(|call| !call.reply.is_closed());
@@ -247,8 +246,8 @@ impl Fetch {
     /// Notes that they were refused.
     pub(crate) fn refused(&mut self, verdict: &Verdict) {
         let now = Instant::now();
-        let retry_after = verdict.retry_after.map_or(Duration::MAX, Duration::from_micros);
-        self.leases.with(self.key, |leased| leased.permits.pause(retry_after, now));
+        let sent = self.sent.unwrap_or(now);
+        self.leases.with(self.key, |leased| leased.permits.refused(verdict, sent, now));
         // What is left is asked for once.
         self.remaining = (!self.is_rest).then_some(verdict.remaining);
     }

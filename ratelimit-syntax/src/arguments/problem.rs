@@ -70,6 +70,9 @@ impl fmt::Display for Problem {
             ProblemKind::NoExpression("key") => f.write_str(
                 "expected an expression or a string; write `key = user.id` or `key = \"<user.id>\"`",
             ),
+            ProblemKind::NoExpression("slack") => {
+                f.write_str("expected a percentage in quotes; write `slack = \"1%\"`")
+            }
             ProblemKind::NoExpression(name) => write!(f, "expected an expression; write `{name} = …`"),
             ProblemKind::NotPositional => {
                 let value = shown(&self.tokens);

@@ -69,8 +69,9 @@ fn attributes_are_policies() {
 #[test]
 fn arguments_without_meaning_for_the_numbers_are_listed() {
     let text = r#"#[rate_limit(rate = 5.0, key = "<user.id>", key_type = CUSTOM, timeout = "1s", shadow,
-        fallback = |error| Err(error), skip_when = user.is_admin(), crate = ::renamed, lease = 10)]"#;
-    let ignored = ["key", "key_type", "timeout", "shadow", "fallback", "skip_when", "crate", "lease"];
+        fallback = |error| Err(error), skip_when = user.is_admin(), crate = ::renamed, lease = 10, slack = "1%")]"#;
+    let ignored =
+        ["key", "key_type", "timeout", "shadow", "fallback", "skip_when", "crate", "lease", "slack"];
     assert_eq!(parse(text).ignored, ignored);
     assert_eq!(parse("rate_limit(rate = 5.0, burst = 5, borrow)").ignored, [""; 0]);
 }

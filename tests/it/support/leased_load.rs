@@ -32,22 +32,30 @@ async fn window(registry: &Registry) -> Result<(), Error> {
     Ok(())
 }
 
+#[rate_limit(500, 100, slack = "5%", on_store_error = deny, registry = registry)]
+async fn chosen(registry: &Registry) -> Result<(), Error> {
+    Ok(())
+}
+
 /// One of the functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Leased {
     Bucket,
     IntervalBucket,
     Window,
+    Chosen,
 }
 
 impl Leased {
-    pub(crate) const ALL: [Leased; 3] = [Leased::Bucket, Leased::IntervalBucket, Leased::Window];
+    pub(crate) const ALL: [Leased; 4] =
+        [Leased::Bucket, Leased::IntervalBucket, Leased::Window, Leased::Chosen];
 
     pub(crate) async fn call(self, registry: &Registry) -> Result<(), Error> {
         match self {
             Leased::Bucket => bucket(registry).await,
             Leased::IntervalBucket => interval_bucket(registry).await,
             Leased::Window => window(registry).await,
+            Leased::Chosen => chosen(registry).await,
         }
     }
 
@@ -58,6 +66,7 @@ impl Leased {
             Leased::Bucket => (policies::token_bucket(500, millis(1000), 100), 50_000),
             Leased::IntervalBucket => (policies::interval_refill(5, millis(10), 100), 50_000),
             Leased::Window => (policies::fixed_window(200, millis(200), true), 200_000),
+            Leased::Chosen => (policies::token_bucket(500, millis(1000), 100), 10_000),
         };
         (pair.expect("the policy is valid").model, life)
     }
@@ -201,7 +210,12 @@ mod tests {
     #[test]
     fn each_promise_allows_so_many_permits() {
         // What a bucket holds, and what refills while a lease lives and in 4 ms.
-        for (leased, most) in [(Leased::Bucket, 127), (Leased::IntervalBucket, 130), (Leased::Window, 200)] {
+        for (leased, most) in [
+            (Leased::Bucket, 127),
+            (Leased::IntervalBucket, 130),
+            (Leased::Window, 200),
+            (Leased::Chosen, 107),
+        ] {
             let check = |count, losses: &[u64]| leased.check(&calls(count, 600_000, 604_000), losses);
             check(most, &[]).unwrap();
             check(most + 1, &[]).unwrap_err();

@@ -32,8 +32,8 @@ pub(super) fn spend(
     leases: &Arc<Leases>,
     endpoint: &Arc<Endpoint>,
 ) -> Option<Outcome> {
-    let (charge, size) = request.lease()?;
-    let (verdict, fetch) = leases.spend(charge, size)?;
+    let (charge, _) = request.lease()?;
+    let (verdict, fetch) = leases.spend(charge)?;
     if let Ok(runtime) = Handle::try_current() {
         spawn(fetch, charge, endpoint, &runtime);
     }

@@ -5,10 +5,12 @@ use std::time::Duration;
 use smallvec::SmallVec;
 use tokio::time::Instant;
 
+use super::chooser::Chooser;
 use crate::algorithm::adjustable_gcra::AdjustableGcraSpec;
 use crate::algorithm::settled_gcra::SettledGcraSpec;
 use crate::algorithm::{AlgorithmSpec, ChargeId, Verdict};
 use crate::key::Key;
+use crate::policy::LeaseSize;
 use crate::store::charge::Charge;
 use crate::store::correction::Correction;
 
@@ -29,8 +31,10 @@ pub(super) struct LeasedPermits {
     leases: SmallVec<[Lease; 2]>,
     /// When the last lease ends. Until then calls that are dropped may return permits.
     end: Option<Instant>,
-    /// The number of permits at which the next lease is asked for.
+    size: Size,
+    /// The next lease is asked for when there are fewer permits than this that live for so long.
     low: u64,
+    ahead: Duration,
     /// What Redis said of the last lease.
     verdict: Verdict,
     last_call: Option<Instant>,
@@ -38,6 +42,13 @@ pub(super) struct LeasedPermits {
     reset: Option<Instant>,
     pause: Duration,
     paused_until: Option<Instant>,
+}
+
+/// How many permits are leased at a time.
+#[derive(Debug)]
+enum Size {
+    Fixed(u64),
+    Chosen(Box<Chooser>),
 }
 
 /// The unspent permits of a lease.
@@ -52,14 +63,24 @@ pub(super) struct Lease {
     pub(super) counts_until: Instant,
 }
 
+/// Returns the permits that the policy of a charge can admit at once.
+pub(super) fn max_grant(charge: &Charge) -> u64 {
+    charge.spec.max_cost().unwrap_or(u64::MAX)
+}
+
 impl LeasedPermits {
-    pub(super) fn none(charge: &Charge) -> Self {
+    pub(super) fn none(charge: &Charge, size: LeaseSize) -> Self {
         LeasedPermits {
             spec: charge.spec,
             key: charge.key.clone(),
             leases: SmallVec::new(),
             end: None,
+            size: match size {
+                LeaseSize::Permits(permits) => Size::Fixed(permits.min(max_grant(charge))),
+                LeaseSize::Slack(slack) => Size::Chosen(Box::new(Chooser::new(slack, &charge.spec))),
+            },
             low: 0,
+            ahead: Duration::ZERO,
             verdict: Verdict::default(),
             last_call: None,
             reset: None,
@@ -80,23 +101,30 @@ impl LeasedPermits {
         }
         self.leases.retain(|lease| lease.permits > 0);
         self.last_call = Some(now);
+        if let Size::Chosen(chooser) = &mut self.size {
+            chooser.spent(cost);
+        }
         let verdict = Verdict { remaining: self.verdict.remaining + left, ..self.verdict };
-        Some((verdict, left <= self.low && !self.is_paused(now)))
+        Some((verdict, self.left(now + self.ahead) < self.low && !self.is_paused(now)))
     }
 
     /// Takes permits like [`spend`](Self::spend), if it is not time to ask for more then.
     pub(super) fn spend_spare(&mut self, cost: u64, now: Instant) -> Option<Verdict> {
-        let kept = self.low.saturating_add(1);
-        let (verdict, _) = self.suffice(cost.saturating_add(kept), now).then(|| self.spend(cost, now))??;
+        let is_spare = self.left(now + self.ahead) >= cost.saturating_add(self.low);
+        let (verdict, _) = is_spare.then(|| self.spend(cost, now))??;
         Some(verdict)
     }
 
     /// Returns a lease of this many permits that was asked for at `sent`.
-    pub(super) fn lease(&self, permits: u64, size: u64, verdict: &Verdict, sent: Instant) -> Lease {
-        let counts = Duration::from_micros(verdict.reset_after);
-        let life = match &self.spec {
-            AlgorithmSpec::FixedWindow(_) | AlgorithmSpec::CalendarWindow(_) => counts.min(MAX_LIFE),
-            _ => self.longest_life(permits.min(size)),
+    pub(super) fn lease(&self, permits: u64, verdict: &Verdict, sent: Instant) -> Lease {
+        let mut counts = Duration::from_micros(verdict.reset_after);
+        let life = match (&self.size, &self.spec) {
+            (Size::Chosen(chooser), _) => {
+                counts = counts.saturating_sub(chooser.life);
+                chooser.life
+            }
+            (_, AlgorithmSpec::FixedWindow(_) | AlgorithmSpec::CalendarWindow(_)) => counts.min(MAX_LIFE),
+            (Size::Fixed(size), _) => self.longest_life(permits.min(*size)),
         };
         let charge_id = verdict.charge_id;
         Lease { permits, charge_id, sent, until: sent + life, counts_until: sent + counts }
@@ -104,12 +132,20 @@ impl LeasedPermits {
 
     /// Adds what a lease has left.
     pub(super) fn add(&mut self, lease: Lease, verdict: &Verdict, now: Instant) {
-        (self.low, self.verdict) = (lease.permits / 4, *verdict);
+        self.verdict = *verdict;
+        (self.ahead, self.low) = match &mut self.size {
+            Size::Fixed(_) => (Duration::ZERO, lease.permits / 4 + 1),
+            Size::Chosen(chooser) => {
+                chooser.learn(verdict.reset_after, lease.sent, now);
+                chooser.ahead()
+            }
+        };
         self.end = self.end.max(Some(lease.until));
-        self.pause = Duration::ZERO;
         if lease.permits > 0 && lease.until <= now {
             // Replies take longer than permits live, so there is nothing to gain.
             self.pause(Duration::ZERO, now);
+        } else {
+            self.pause = Duration::ZERO;
         }
         self.put(lease, now);
     }
@@ -169,28 +205,43 @@ impl LeasedPermits {
         matches!(self.spec, AlgorithmSpec::FixedWindow(_) | AlgorithmSpec::CalendarWindow(_))
     }
 
+    /// Notes a refusal of what was asked for at `sent`, and lets calls ask for themselves for a while.
+    pub(super) fn refused(&mut self, verdict: &Verdict, sent: Instant, now: Instant) {
+        if let Size::Chosen(chooser) = &mut self.size {
+            chooser.learn(verdict.reset_after, sent, now);
+        }
+        self.pause(verdict.retry_after.map_or(Duration::MAX, Duration::from_micros), now);
+    }
+
     /// Lets calls ask for themselves, for at least this time.
     pub(super) fn pause(&mut self, at_least: Duration, now: Instant) {
         self.pause = at_least.max(2 * self.pause).clamp(MIN_PAUSE, MAX_PAUSE);
         self.paused_until = Some(now + self.pause);
     }
 
-    /// Notes a call that finds no permits. Returns whether a lease of this size is worth asking for: unless it is the first call, or a
-    /// whole lease would have ended since the last one, so that keys with few calls lease nothing.
-    pub(super) fn is_wanted(&mut self, size: u64, now: Instant) -> bool {
+    /// Notes a call that finds no permits. Returns whether a lease is worth asking for: unless it is the first call, or a whole lease
+    /// would have ended since the last one, so that keys with few calls lease nothing.
+    pub(super) fn is_wanted(&mut self, cost: u64, now: Instant) -> bool {
         let last_call = self.last_call.replace(now);
-        let is_rare = last_call.is_none_or(|last_call| now >= last_call + self.longest_life(size));
-        !is_rare && !self.is_paused(now)
+        let is_wanted = match &mut self.size {
+            Size::Chosen(chooser) => chooser.is_wanted(cost, now),
+            &mut Size::Fixed(size) => {
+                last_call.is_some_and(|last_call| now < last_call + self.longest_life(size))
+            }
+        };
+        is_wanted && !self.is_paused(now)
     }
 
     /// Returns how many permits to ask for, where nobody waits for more. What a process holds of a window that is killed is lost until
     /// the window ends, so it is one lease at most.
-    pub(super) fn missing(&self, size: u64, now: Instant) -> u64 {
-        match &self.spec {
-            AlgorithmSpec::FixedWindow(_) | AlgorithmSpec::CalendarWindow(_) => {
-                size.saturating_sub(self.left(now))
+    pub(super) fn missing(&mut self, now: Instant) -> u64 {
+        let left = self.left(now);
+        match (&mut self.size, &self.spec) {
+            (Size::Chosen(chooser), _) => chooser.size(now).saturating_sub(left),
+            (Size::Fixed(size), AlgorithmSpec::FixedWindow(_) | AlgorithmSpec::CalendarWindow(_)) => {
+                size.saturating_sub(left)
             }
-            _ => size,
+            (Size::Fixed(size), _) => *size,
         }
     }
 

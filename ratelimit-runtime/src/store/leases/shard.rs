@@ -10,6 +10,7 @@ use tokio::time::Instant;
 use super::permits::LeasedPermits;
 use crate::base::number_map::NumberMap;
 use crate::key::Fingerprint;
+use crate::policy::LeaseSize;
 use crate::store::charge::Charge;
 
 /// How many keys have leases. Calls with other keys ask for themselves.
@@ -49,18 +50,23 @@ impl<W> Default for Shard<W> {
 
 impl<W> Shard<W> {
     /// Returns what a key has, unless it is that of other numbers, or there is no room.
-    pub(super) fn leased(&mut self, charge: &Charge, now: Instant) -> Option<&mut LeasedKey<W>> {
+    pub(super) fn leased(
+        &mut self,
+        charge: &Charge,
+        size: LeaseSize,
+        now: Instant,
+    ) -> Option<&mut LeasedKey<W>> {
         let key = charge.key.fingerprint();
         if !self.keys.contains_key(&key) && !self.make_room(now) {
             return None;
         }
         let leased = self.keys.entry(key).or_insert_with(|| LeasedKey {
-            permits: LeasedPermits::none(charge),
+            permits: LeasedPermits::none(charge, size),
             waiting: None,
             keepers: SmallVec::new(),
         });
         if leased.permits.spec != charge.spec && leased.is_unused(now) {
-            leased.permits = LeasedPermits::none(charge);
+            leased.permits = LeasedPermits::none(charge, size);
         }
         (leased.permits.spec == charge.spec).then_some(leased)
     }

@@ -1,4 +1,6 @@
 mod ending;
+mod simulation;
+mod slack;
 mod waiting;
 
 use tokio::time::advance;
@@ -8,6 +10,7 @@ use super::*;
 use crate::policy::{FixedWindow, Policy, TokenBucket};
 
 const SIZE: u64 = 100;
+const LEASE: LeaseSize = LeaseSize::Permits(SIZE);
 
 const fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
@@ -43,7 +46,7 @@ fn micros(time: Duration) -> u64 {
 
 /// Joins as the first call that leases, after one that asks for itself.
 fn first(leases: &Arc<Leases>, charge: &Charge) -> (oneshot::Receiver<Reply>, Fetch) {
-    let (reply, fetch) = leases.join(charge, SIZE).or_else(|| leases.join(charge, SIZE)).unwrap();
+    let (reply, fetch) = leases.join(charge, LEASE).or_else(|| leases.join(charge, LEASE)).unwrap();
     (reply, fetch.unwrap())
 }
 
@@ -64,7 +67,7 @@ async fn leased(charge: &Charge, latency: Duration) -> Arc<Leases> {
 }
 
 fn spend(leases: &Arc<Leases>, charge: &Charge) -> bool {
-    leases.spend(charge, SIZE).is_some()
+    leases.spend(charge).is_some()
 }
 
 #[tokio::test(start_paused = true)]
@@ -95,12 +98,12 @@ async fn leases_live_for_a_second_at_most() {
 #[tokio::test(start_paused = true)]
 async fn the_next_lease_is_asked_for_when_a_quarter_is_left() {
     let leases = leased(&bucket(1), ms(0)).await;
-    let (verdict, fetch) = leases.spend(&bucket(74), SIZE).unwrap();
+    let (verdict, fetch) = leases.spend(&bucket(74)).unwrap();
     assert_eq!((verdict.remaining, fetch.is_none()), (125, true));
-    let (verdict, fetch) = leases.spend(&bucket(1), SIZE).unwrap();
+    let (verdict, fetch) = leases.spend(&bucket(1)).unwrap();
     assert_eq!(verdict.remaining, 124);
     let mut fetch = fetch.unwrap();
-    assert!(leases.spend(&bucket(1), SIZE).unwrap().1.is_none(), "only one asks");
+    assert!(leases.spend(&bucket(1)).unwrap().1.is_none(), "only one asks");
     assert_eq!(fetch.next(), Some(SIZE));
     fetch.granted(SIZE, &granted(ms(400)));
     assert_eq!(fetch.next(), None);
@@ -112,12 +115,12 @@ async fn the_next_lease_is_asked_for_when_a_quarter_is_left() {
 async fn rare_calls_ask_for_themselves() {
     for (charge, life) in [(bucket(1), 100), (window(ms(500)), 500), (window(ms(86_400_000)), 1000)] {
         let leases = Arc::<Leases>::default();
-        assert!(leases.join(&charge, SIZE).is_none(), "the first call");
+        assert!(leases.join(&charge, LEASE).is_none(), "the first call");
         for (pause, leases_more) in
             [(life, false), (life, false), (life - 1, true), (life, false), (5000, false), (0, true)]
         {
             advance(ms(pause)).await;
-            let joined = leases.join(&charge, SIZE);
+            let joined = leases.join(&charge, LEASE);
             assert_eq!(joined.is_some(), leases_more, "after {pause} ms");
         }
     }
@@ -134,7 +137,7 @@ async fn calls_between_short_leases_are_not_rare() {
         assert!(reply.await.unwrap().is_ok());
         assert_eq!(fetch.next(), None);
         advance(ms(50)).await;
-        assert!(leases.join(&charge, SIZE).is_some(), "{charge:?}");
+        assert!(leases.join(&charge, LEASE).is_some(), "{charge:?}");
     }
 }
 
@@ -149,7 +152,7 @@ async fn refusals_pause_leases_for_ever_longer() {
         fetch.refused(&refused(0, ms(retry_after)));
         assert_eq!(fetch.next(), None);
         advance(ms(pause) - Duration::from_micros(1)).await;
-        assert!(leases.join(&charge, SIZE).is_none(), "{pause} ms");
+        assert!(leases.join(&charge, LEASE).is_none(), "{pause} ms");
         advance(Duration::from_micros(1)).await;
     }
     let (_, mut fetch) = first(&leases, &charge);
@@ -157,9 +160,9 @@ async fn refusals_pause_leases_for_ever_longer() {
     fetch.granted(SIZE, &granted(ms(400)));
     fetch.failed(&StoreError::transient("down"));
     assert_eq!(fetch.next(), None);
-    assert!(leases.join(&charge, SIZE).is_none());
+    assert!(leases.join(&charge, LEASE).is_none());
     advance(ms(10)).await;
-    assert!(leases.join(&charge, SIZE).is_some(), "an admission ends the count");
+    assert!(leases.join(&charge, LEASE).is_some(), "an admission ends the count");
 }
 
 #[tokio::test(start_paused = true)]
@@ -179,7 +182,7 @@ async fn a_request_that_is_dropped_lets_calls_ask_for_themselves() {
     let (reply, fetch) = first(&leases, &bucket(1));
     drop(fetch);
     assert!(reply.await.is_err());
-    assert!(leases.join(&bucket(1), SIZE).is_some_and(|(_, fetch)| fetch.is_some()));
+    assert!(leases.join(&bucket(1), LEASE).is_some_and(|(_, fetch)| fetch.is_some()));
 }
 
 #[tokio::test(start_paused = true)]
@@ -212,11 +215,11 @@ async fn resets_end_leases_and_those_on_their_way() {
 async fn leases_are_of_one_policy() {
     let leases = leased(&bucket(1), ms(0)).await;
     let other = charge("a", TokenBucket::per_second(2000).burst(200), 1);
-    assert!(!spend(&leases, &other) && leases.join(&other, SIZE).is_none());
+    assert!(!spend(&leases, &other) && leases.join(&other, LEASE).is_none());
     assert!(spend(&leases, &bucket(1)));
     advance(ms(100)).await;
     leases.end(&bucket(1));
-    assert!(leases.join(&other, SIZE).is_none() && leases.join(&other, SIZE).is_some());
+    assert!(leases.join(&other, LEASE).is_none() && leases.join(&other, LEASE).is_some());
 }
 
 #[tokio::test(start_paused = true)]
@@ -227,7 +230,7 @@ async fn memory_is_bounded() {
     for _ in 0..10 {
         for key in keys.by_ref().take(SHARDS * MAX_KEYS / 2) {
             let charge = Charge { key: Key::raw(key.to_string()), ..bucket(1) };
-            assert!(leases.join(&charge, SIZE).is_none());
+            assert!(leases.join(&charge, LEASE).is_none());
         }
         advance(SWEEP_PAUSE).await;
     }
@@ -236,7 +239,7 @@ async fn memory_is_bounded() {
     // Keys that are not, do not.
     let join = |key: u64| {
         let charge = Charge { key: Key::raw(key.to_string()), ..bucket(1) };
-        leases.join(&charge, SIZE).or_else(|| leases.join(&charge, SIZE))
+        leases.join(&charge, LEASE).or_else(|| leases.join(&charge, LEASE))
     };
     let held: Vec<_> = keys.take(2 * SHARDS * MAX_KEYS).map(join).collect();
     assert!(kept().all(|kept| kept <= MAX_KEYS));

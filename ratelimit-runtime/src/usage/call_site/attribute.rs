@@ -3,7 +3,7 @@
 use std::fmt::{self, Display};
 
 use crate::decide::on_store_error::OnStoreError;
-use crate::policy::{Algorithm, NotifyAt, Policy};
+use crate::policy::{Algorithm, LeaseSize, NotifyAt, Policy};
 
 /// An attribute in the source.
 #[derive(Debug)]
@@ -51,7 +51,7 @@ pub struct SiteOptions {
     /// For how many microseconds each refusal in turn pauses the key, the last one the longest.
     pub penalty: &'static [u64],
     /// How many permits the process takes of Redis at a time, if it takes more than a call needs.
-    pub lease: Option<u64>,
+    pub lease: Option<LeaseSize>,
     /// The share of the limit at which observers are notified of a key.
     pub notify_at: Option<NotifyAt>,
     /// What to do when the store fails, if it overrides the registry's setting.

@@ -8,7 +8,7 @@ use crate::base::rate::Rate;
 use crate::base::units;
 use crate::decide::request::max_wait;
 use crate::policy::numbers::{cost_of, count_of, rate_of};
-use crate::policy::{FixedWindow, NotifyAt, Policy};
+use crate::policy::{FixedWindow, LeaseSize, NotifyAt, Policy, Slack};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -150,6 +150,13 @@ pub const fn timeout(argument: &'static str, value: &str) -> Duration {
 #[must_use]
 pub const fn notify_at(argument: &'static str, share: f64) -> NotifyAt {
     valid(argument, NotifyAt::new(share))
+}
+
+/// Returns the size of leases that exceed a bucket by at most this share of its burst.
+#[track_caller]
+#[must_use]
+pub const fn slack(argument: &'static str, share: &str) -> LeaseSize {
+    LeaseSize::Slack(valid(argument, Slack::parse(share)))
 }
 
 /// Returns the microseconds of a maximum wait.

@@ -31,7 +31,8 @@ pub use crate::decide::error::Error;
 pub use crate::decide::on_store_error::OnStoreError;
 pub use crate::key::KeyPart;
 pub use crate::policy::{
-    Algorithm, ConcurrencyLimit, FixedWindow, LeakyBucket, NotifyAt, Policy, SlidingWindow, TokenBucket,
+    Algorithm, ConcurrencyLimit, FixedWindow, LeakyBucket, LeaseSize, NotifyAt, Policy, SlidingWindow,
+    TokenBucket,
 };
 pub use crate::usage::call_site::{Attribute, CallSite, RegisteredSite, SiteOptions, SiteText, Tag};
 pub use crate::usage::registry::Registry;

@@ -118,7 +118,7 @@ async fn resets_give_back_what_was_charged_since() {
 async fn a_process_holds_one_lease_of_a_window() {
     let (leases, charge) = (Arc::<Leases>::default(), window(DAY));
     lease(&leases, &charge, DAY).await.spend();
-    let (_, fetch) = leases.spend(&Charge { cost: 80, ..charge.clone() }, SIZE).unwrap();
+    let (_, fetch) = leases.spend(&Charge { cost: 80, ..charge.clone() }).unwrap();
     let mut fetch = fetch.unwrap();
     assert_eq!(fetch.next(), Some(81));
     fetch.granted(81, &granted(DAY));

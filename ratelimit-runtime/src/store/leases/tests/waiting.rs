@@ -9,7 +9,7 @@ async fn calls_that_wait_share_a_request() {
     let leases = Arc::<Leases>::default();
     let (a, mut fetch) = first(&leases, &bucket(60));
     let join = |cost| {
-        let (reply, fetch) = leases.join(&bucket(cost), SIZE).unwrap();
+        let (reply, fetch) = leases.join(&bucket(cost), LEASE).unwrap();
         assert!(fetch.is_none());
         reply
     };
@@ -31,14 +31,14 @@ async fn late_replies_serve_only_calls_that_waited_before() {
     let leases = Arc::<Leases>::default();
     let (before, mut fetch) = first(&leases, &bucket(1));
     assert_eq!(fetch.next(), Some(SIZE));
-    let (mut after, _) = leases.join(&bucket(1), SIZE).unwrap();
+    let (mut after, _) = leases.join(&bucket(1), LEASE).unwrap();
     advance(ms(100)).await;
     fetch.granted(SIZE, &granted(ms(400)));
     assert!(before.await.unwrap().is_ok());
     assert!(after.try_recv().is_err());
     assert_eq!(fetch.next(), None);
     assert!(after.await.is_err(), "it asks for itself, as leases are of no use");
-    assert!(leases.join(&bucket(1), SIZE).is_none());
+    assert!(leases.join(&bucket(1), LEASE).is_none());
 }
 
 #[tokio::test(start_paused = true)]
@@ -64,7 +64,7 @@ async fn calls_wait_for_what_is_left_as_well() {
     assert_eq!(fetch.next(), Some(SIZE));
     fetch.refused(&refused(2, ms(1)));
     assert_eq!(fetch.next(), Some(2));
-    let (after, _) = leases.join(&bucket(1), SIZE).expect("Redis has no more permits for it");
+    let (after, _) = leases.join(&bucket(1), LEASE).expect("Redis has no more permits for it");
     fetch.granted(2, &granted(ms(400)));
     assert_eq!(fetch.next(), None);
     assert!(before.await.unwrap().is_ok() && after.await.unwrap().is_ok());
@@ -75,7 +75,7 @@ async fn calls_wait_for_what_is_left_as_well() {
 fn calls_do_not_wait_for_other_runtimes() {
     let [asking, other] = [(); 2].map(|()| Builder::new_current_thread().enable_time().build().unwrap());
     let leases = Arc::<Leases>::default();
-    let join = |runtime: &Runtime| runtime.block_on(async { leases.join(&bucket(1), SIZE) });
+    let join = |runtime: &Runtime| runtime.block_on(async { leases.join(&bucket(1), LEASE) });
     assert!(join(&asking).is_none(), "the first call");
     let (_reply, mut fetch) = join(&asking).unwrap();
     assert!(join(&other).is_none());
