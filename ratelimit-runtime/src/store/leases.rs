@@ -16,8 +16,8 @@
 //! of length `t` was therefore charged in one of length `t` + life, for which its promise holds, however many leases there are. A
 //! call that waits already when a lease is asked for counts, as any call, when Redis charges it.
 //!
-//! What is left of a lease when it ends is given back by the receipt of its charge, if it is missed, and so is everything when the registry ends. It
-//! is taken out of the lease first, under the lock under which calls spend it, so no permit is both spent and given back.
+//! What is left of a lease when it ends is given back by the receipt of its charge, if it is missed, and so is everything when the
+//! registry ends. It is taken out of the lease first, under the lock under which calls spend it, so no permit is both spent and given back.
 //!
 //! A reset ends the leases of its key. A refund does not, as their permits are not what it returns.
 
