@@ -67,11 +67,11 @@ async fn no_interval_exceeds_the_slack() {
     }
 }
 
-/// Calls come as fast as permits refill. Then processes stop, with the leases that they have just taken, until these are about to end
-/// and the bucket is full again. Then they spend all.
+/// Calls come about as fast as permits refill. Then processes stop, with the leases that they have just taken, until the bucket is
+/// full again, and these are about to end, or should have ended. Then they spend all.
 #[tokio::test(start_paused = true)]
 async fn hoarded_leases_exceed_no_more_than_the_slack() {
-    let (seed, rounds) = (seed(), if is_long() { 2_000 } else { 60 });
+    let (seed, rounds) = (seed(), if is_long() { 2_000 } else { 120 });
     for (slack, processes) in
         SLACKS.into_iter().flat_map(|slack| [1, 2, PROCESSES].map(|count| (slack, count)))
     {
@@ -80,14 +80,15 @@ async fn hoarded_leases_exceed_no_more_than_the_slack() {
         let (interval, capacity) = micros_of(&world.spec());
         let life = Slack::parse(slack).unwrap().of(capacity);
         for _ in 0..rounds {
+            let pace = [0.6, 0.8, 1.0, 1.2][world.random.below(4) as usize];
             let stop = world.now() + 3 * life + world.random.below(life);
             while world.now() < stop {
                 let process = world.random.below(processes as u64) as usize;
                 world.call(process, 0, 1);
-                let gap = world.random.gap(1.2 * interval as f64);
+                let gap = world.random.gap(pace * interval as f64);
                 world.run_until(world.now() + gap).await;
             }
-            let pause = world.random.below(life);
+            let pause = world.random.below(2 * life);
             world.run_until(stop + pause).await;
             for (cost, calls) in
                 [(1, processes as u64 * (10 + 2 * life / interval)), (100, 100), (10, 100), (1, 2_000)]
@@ -102,7 +103,7 @@ async fn hoarded_leases_exceed_no_more_than_the_slack() {
         let worst = world.logs[0].excess(interval, capacity);
         println!("{slack}, {processes} processes: {} % too many of {slack}", share(worst, capacity));
         assert!(worst <= life as i64, "{slack}: {worst} µs of {life} µs");
-        let is_reached = worst > life as i64 / 2;
+        let is_reached = worst > life as i64 / 4;
         assert!(is_reached || processes > 1 || slack == "0.1%", "{slack}: only {worst} µs of {life} µs");
     }
 }
