@@ -11,8 +11,9 @@ use serde_json::value::RawValue;
 pub(crate) struct Object<'l>(Vec<(Name<'l>, &'l RawValue)>);
 
 /// The name of a field, which has to be copied if it has escapes.
-#[derive(Debug)]
-struct Name<'l>(Cow<'l, str>);
+#[derive(Debug, serde::Deserialize)]
+#[serde(transparent)]
+struct Name<'l>(#[serde(borrow)] Cow<'l, str>);
 
 impl<'l> Object<'l> {
     pub(super) fn parse(text: &'l str) -> Option<Self> {
@@ -69,29 +70,5 @@ impl<'de: 'l, 'l> Deserialize<'de> for Object<'l> {
         }
 
         deserializer.deserialize_map(Fields)
-    }
-}
-
-impl<'de: 'l, 'l> Deserialize<'de> for Name<'l> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Text;
-
-        impl<'de> Visitor<'de> for Text {
-            type Value = Name<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a name")
-            }
-
-            fn visit_borrowed_str<E>(self, name: &'de str) -> Result<Name<'de>, E> {
-                Ok(Name(Cow::Borrowed(name)))
-            }
-
-            fn visit_str<E>(self, name: &str) -> Result<Name<'de>, E> {
-                Ok(Name(Cow::Owned(name.to_owned())))
-            }
-        }
-
-        deserializer.deserialize_str(Text)
     }
 }
