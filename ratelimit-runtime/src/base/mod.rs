@@ -15,6 +15,8 @@ pub(crate) mod parker;
 pub(crate) mod property_tests;
 #[cfg(any(feature = "redis", feature = "web"))]
 pub(crate) mod random;
+#[cfg(all(test, feature = "overrides"))]
+pub(crate) mod random_numbers;
 pub(crate) mod rate;
 pub(crate) mod runtime;
 pub(crate) mod shared_numbers;

@@ -12,9 +12,7 @@ const KEYS: [u64; 2] = [1, 2];
 #[test]
 fn what_is_remembered_is_of_the_version_that_is_asked_for() {
     explore(1, || {
-        let table = Arc::new(Table::default());
-        table.replace(1, &KEYS[..1]);
-        table.remember(1, KEYS[0], None, 10);
+        let table = table_of_first_key();
         let other = loom::thread::spawn({
             let table = Arc::clone(&table);
             move || {
@@ -36,9 +34,7 @@ fn what_is_remembered_is_of_the_version_that_is_asked_for() {
 #[test]
 fn key_that_is_removed_is_not_there_in_the_next_version_alone() {
     explore(1, || {
-        let table = Arc::new(Table::default());
-        table.replace(1, &KEYS[..1]);
-        table.remember(1, KEYS[0], None, 10);
+        let table = table_of_first_key();
         let other = loom::thread::spawn({
             let table = Arc::clone(&table);
             move || table.replace(2, &KEYS[1..])
@@ -65,4 +61,12 @@ fn what_is_remembered_follows_from_what_it_is_asked_for() {
         other.join().unwrap();
         assert_eq!([1, 2].map(|given| table.get(1, KEYS[0], Some(given))), [None, Some(Some([20; 5]))]);
     });
+}
+
+/// Returns a table of the first key, for which a number is remembered.
+fn table_of_first_key() -> Arc<Table> {
+    let table = Table::default();
+    table.replace(1, &KEYS[..1]);
+    table.remember(1, KEYS[0], None, 10);
+    Arc::new(table)
 }

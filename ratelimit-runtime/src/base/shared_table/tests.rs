@@ -4,6 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use super::{Remembered, SharedTable};
+use crate::base::random_numbers::random_numbers;
 use crate::key::KeyHasher;
 
 /// As many as may have overrides.
@@ -141,15 +142,6 @@ fn readers_see_what_a_map_holds_at_some_time() {
         thread::yield_now();
         done.store(true, Ordering::Relaxed);
     });
-}
-
-/// Returns random numbers below a bound: a linear congruential generator.
-fn random_numbers(seed: u64) -> impl FnMut(u64) -> u64 {
-    let mut state = seed;
-    move |below| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 33) % below
-    }
 }
 
 #[test]

@@ -7,6 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::algorithm::AlgorithmSpec;
+use crate::base::random_numbers::random_numbers;
 use crate::decide::charges::{CallNumbers, Charges};
 use crate::decide::definition::{Definition, DefinitionRef};
 use crate::decide::overrides::{OverrideSet, Overrides};
@@ -155,7 +156,7 @@ fn check(definition: Definition, limits: Option<[u64; 3]>) {
     thread::scope(|scope| {
         for (seed, calls) in calls.iter().enumerate() {
             scope.spawn(move || {
-                let mut random = random(seed as u64);
+                let mut random = random_numbers(seed as u64);
                 while !done.load(Ordering::Acquire) {
                     let key = random(KEYS);
                     let limit = limits.map(|limits| limits[random(3) as usize]);
@@ -172,7 +173,7 @@ fn check(definition: Definition, limits: Option<[u64; 3]>) {
                 }
             });
         }
-        let mut random = random(9);
+        let mut random = random_numbers(9);
         for step in 1..=150 {
             let model = if step % 20 == 0 { Model::default() } else { Model::random(&mut random) };
             let set = Arc::new(OverrideSet::parse(&model.text()).unwrap());
@@ -191,14 +192,6 @@ fn check(definition: Definition, limits: Option<[u64; 3]>) {
         }
         done.store(true, Ordering::Release);
     });
-}
-
-fn random(seed: u64) -> impl FnMut(u64) -> u64 {
-    let mut state = seed;
-    move |below| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 33) % below
-    }
 }
 
 #[test]

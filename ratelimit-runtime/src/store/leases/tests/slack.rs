@@ -164,7 +164,7 @@ async fn the_next_lease_is_asked_for_two_round_trips_ahead() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn calls_ask_for_themselves_where_replies_take_longer_than_permits_live() {
+async fn calls_ask_for_themselves_when_replies_are_slow() {
     let (leases, mut leased) = (Arc::<Leases>::default(), 0);
     for _ in 0..100_000 {
         advance(Duration::from_micros(100)).await;
@@ -177,7 +177,7 @@ async fn calls_ask_for_themselves_where_replies_take_longer_than_permits_live() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_left_is_given_back_where_the_bucket_lacks_more_than_its_slack() {
+async fn missed_permits_are_given_back() {
     for (lacks, is_given_back) in [(ms(20), false), (ms(21), true)] {
         let leases = Arc::<Leases>::default();
         assert_eq!(call(&leases, &small(1), ms(0), lacks).await, 1);
