@@ -6,7 +6,8 @@ use std::time::Duration;
 
 #[cfg(feature = "metrics")]
 use super::attachment::Attachment;
-use super::overridden::{ByKey, KnownOverride, Overridden, OverriddenKey, Written};
+use super::overridden::{ByKey, KnownOverride, Overridden};
+use super::overridden_key::{OverriddenKey, Written};
 use crate::algorithm::{AlgorithmSpec, PlainSpec};
 use crate::base::invalid_policy::InvalidPolicy;
 use crate::base::log::{LogBound, MINUTE, SECOND, log};

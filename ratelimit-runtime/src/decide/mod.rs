@@ -23,6 +23,7 @@ mod overridden;
 #[cfg(not(feature = "overrides"))]
 #[path = "overridden_disabled.rs"]
 mod overridden;
+mod overridden_key;
 #[cfg(feature = "overrides")]
 #[doc(hidden)]
 pub mod overrides;

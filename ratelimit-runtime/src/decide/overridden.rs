@@ -5,13 +5,14 @@ mod words;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, TryLockError};
 
+pub(crate) use self::words::ByKey;
 use self::words::{AllWords, Lookup};
-pub(crate) use self::words::{ByKey, OverriddenKey};
 use crate::algorithm::{AlgorithmSpec, PlainSpec};
 use crate::base::invalid_policy::InvalidPolicy;
 use crate::base::number_map::NumberMap;
 use crate::base::shared_numbers::SharedNumbers;
 use crate::base::shared_table::SharedTable;
+use crate::decide::overridden_key::{OverriddenKey, Written};
 use crate::decide::overrides::{ActiveOverride, HashedKeys, KeyOverride, OfPolicy, Overrides};
 use crate::key::{Fingerprint, KeyHead, PartsOfKey};
 use crate::policy::Policy;
@@ -30,17 +31,6 @@ pub(crate) struct KnownOverride {
     keys: OnceLock<Box<SharedTable>>,
     /// The same, and the rest. Holders of the write lock may write to the others.
     with: RwLock<Option<Known>>,
-}
-
-/// A policy as it is written.
-#[derive(Clone, Copy)]
-pub(crate) struct Written<'a> {
-    pub(crate) prefix: &'a str,
-    /// The names by which overrides find it, the most specific first.
-    pub(crate) names: [&'a str; 2],
-    pub(crate) is_shadow: bool,
-    /// Its numbers, if they are literals.
-    pub(crate) literal: Option<(&'a AlgorithmSpec, Policy)>,
 }
 
 /// What overrides of this version say of the policy.

@@ -4,6 +4,7 @@ use std::convert::Infallible;
 
 use crate::algorithm::AlgorithmSpec;
 use crate::base::invalid_policy::InvalidPolicy;
+use crate::decide::overridden_key::{OverriddenKey, Written};
 use crate::decide::overrides::Overrides;
 use crate::key::{Fingerprint, KeyHead, PartsOfKey};
 use crate::policy::Policy;
@@ -11,16 +12,6 @@ use crate::policy::Policy;
 /// What the overrides of a registry say of a policy: nothing.
 #[derive(Debug, Default)]
 pub(crate) struct KnownOverride {}
-
-/// A policy as it is written.
-#[derive(Clone, Copy)]
-#[expect(dead_code, reason = "there are no overrides to look up")]
-pub(crate) struct Written<'a> {
-    pub(crate) prefix: &'a str,
-    pub(crate) names: [&'a str; 2],
-    pub(crate) is_shadow: bool,
-    pub(crate) literal: Option<(&'a AlgorithmSpec, Policy)>,
-}
 
 /// What an override makes of a call, which no value of exists.
 #[derive(Debug)]
@@ -36,16 +27,6 @@ pub(crate) struct Overridden {
 pub(crate) struct ByKey {
     pub(crate) is_off: bool,
     none: Infallible,
-}
-
-/// What the override of its key makes of a call, which no value of exists.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct OverriddenKey {
-    pub(crate) is_off: bool,
-    pub(crate) is_shadow: bool,
-    pub(crate) blocked: Option<Option<u64>>,
-    pub(crate) spec: AlgorithmSpec,
-    pub(crate) key: Fingerprint,
 }
 
 impl KnownOverride {

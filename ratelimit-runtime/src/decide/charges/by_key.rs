@@ -6,7 +6,7 @@ use super::{Blocked, Charges, PolicyCharge};
 use crate::algorithm::{ChargeId, UNKNOWN, Verdict};
 use crate::decide::decision::{Decision, PolicyDecision};
 use crate::decide::definition::ChargeNumbers;
-use crate::decide::overridden::OverriddenKey;
+use crate::decide::overridden_key::OverriddenKey;
 use crate::decide::overrides::Overrides;
 use crate::key::KeyParts;
 use crate::store::INLINE;

@@ -3,6 +3,7 @@
 use crate::algorithm::{AlgorithmSpec, PlainSpec};
 use crate::base::invalid_policy::InvalidPolicy;
 use crate::base::shared_table::{Given, Remembered};
+use crate::decide::overridden_key::OverriddenKey;
 use crate::key::{Fingerprint, KeyHead};
 use crate::policy::Policy;
 
@@ -27,17 +28,6 @@ pub(crate) struct ByKey {
     /// Whether the policy is off for other keys.
     pub(crate) is_off: bool,
     pub(super) lookup: Lookup,
-}
-
-/// What the override of its key makes of a call.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct OverriddenKey {
-    pub(crate) is_off: bool,
-    pub(crate) is_shadow: bool,
-    /// When the key is blocked no longer, in seconds since the Unix epoch.
-    pub(crate) blocked: Option<Option<u64>>,
-    pub(crate) spec: AlgorithmSpec,
-    pub(crate) key: Fingerprint,
 }
 
 /// What they say of all calls of a policy.
