@@ -270,7 +270,7 @@ impl PlainSpec {
     }
 
     /// Returns the kind. The steps of most are compiled into each call.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn kind(&self) -> KindOfPlain<'_> {
         match self.kind {
             PlainKind::TokenBucket | PlainKind::Meter => KindOfPlain::Bucket(BucketSteps(self)),

@@ -12,24 +12,36 @@ pub(crate) struct SharedNumbers<const N: usize> {
 
 impl<const N: usize> SharedNumbers<N> {
     /// Returns the numbers; `None` also while they are being replaced.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn get(&self) -> Option<[u64; N]> {
-        self.get_with(|numbers| numbers)
-    }
-
-    /// Returns what a function makes of the numbers, and of anything that is written only while there are none. What it is called with
-    /// may be parts of two replacements, and then does not count.
-    #[inline]
-    pub(crate) fn get_with<T>(&self, read: impl FnOnce([u64; N]) -> T) -> Option<T> {
-        let version = self.version.load(Ordering::Acquire);
+        let version = self.begin();
         let mut numbers = [0; N];
         for (number, shared) in numbers.iter_mut().zip(&self.numbers) {
             *number = shared.load(Ordering::Relaxed);
         }
-        let made = read(numbers);
+        self.is_still(version).then_some(numbers)
+    }
+
+    /// Begins to read numbers one by one. They count, like anything else that is written only while there are none, if there
+    /// [is still](Self::is_still) the same version of them afterwards.
+    #[inline(always)]
+    pub(crate) fn begin(&self) -> u64 {
+        self.version.load(Ordering::Acquire)
+    }
+
+    #[cfg(feature = "overrides")]
+    #[inline(always)]
+    pub(crate) fn number<const I: usize>(&self) -> u64 {
+        const { assert!(I < N) };
+        self.numbers[I].load(Ordering::Relaxed)
+    }
+
+    /// Whether nothing has been replaced since this version was read.
+    #[inline(always)]
+    pub(crate) fn is_still(&self, version: u64) -> bool {
         // Whoever has read a number of a replacement sees the odd version that was stored before it.
         fence(Ordering::Acquire);
-        (version.is_multiple_of(2) && self.version.load(Ordering::Relaxed) == version).then_some(made)
+        version.is_multiple_of(2) && self.version.load(Ordering::Relaxed) == version
     }
 
     /// Replaces the numbers. Only one thread at a time may do so.

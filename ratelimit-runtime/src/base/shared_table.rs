@@ -8,8 +8,8 @@ use super::sync::{AtomicU64, OnceLock, Ordering};
 
 /// Numbers that are remembered for some keys, which are hashes. Readers write nothing.
 ///
-/// Places come in groups of eight, each with a word of the tags of its keys, so that most keys which are not there are told by a
-/// single word.
+/// Places come in groups of seven, each with a word: the tags of its keys, and whether keys that had no place there are in the next
+/// one. So most keys which are not there are told by a single word.
 #[derive(Debug)]
 pub(crate) struct SharedTable {
     /// The version of the keys, and the index of their table. None while they are being replaced, and if there is no room for them.
@@ -19,12 +19,12 @@ pub(crate) struct SharedTable {
 }
 
 /// How many sizes there are. The largest has a place for more keys than may have overrides.
-const SIZES: usize = 12;
+const SIZES: usize = 13;
 
-const GROUP: usize = 8;
+const GROUP: usize = 7;
 
 /// How many of its places a group uses on average, at most.
-const LOAD: usize = 5;
+const LOAD: usize = 4;
 
 /// What is remembered for a key.
 pub(crate) type Remembered = [u64; 5];
@@ -62,27 +62,37 @@ struct Place {
     remembered: SharedNumbers<5>,
 }
 
+/// A key that was found.
+pub(crate) struct Found<'a> {
+    of: &'a SharedTable,
+    table: &'a Table,
+    at: usize,
+    place: &'a Place,
+    /// The versions of what is read: the keys, and what is remembered for this one.
+    read: [u64; 2],
+}
+
 /// Written only while nothing is remembered for the key.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 struct SharedGiven([AtomicU64; 8]);
 
 impl SharedTable {
-    /// Returns what is remembered for a key, if it is one of this version of the keys: `None` if that is not known, and `Some(None)` if
-    /// it is none of them. `given` returns what it has to be computed from, if that is known, for all calls something or for all nothing.
-    #[inline]
-    pub(crate) fn get(
-        &self,
-        version: u64,
-        key: [u64; 2],
-        given: impl FnOnce() -> Option<Option<Given>>,
-    ) -> Option<Option<Remembered>> {
-        let found = |[current, size]: [u64; 2]| {
-            let table = self.tables.get(size as usize)?.get().filter(|_| current == version)?;
-            let Some(at) = table.find(key) else { return Some(None) };
-            table.remembered(at, given()?).map(Some)
-        };
-        self.current.get_with(found)?
+    /// Looks for a key: `None` if it is not known whether it is one of this version of the keys, and `Some(None)` if it is none.
+    #[inline(always)]
+    pub(crate) fn find(&self, version: u64, key: [u64; 2]) -> Option<Option<Found<'_>>> {
+        let read = self.current.begin();
+        if self.current.number::<0>() != version {
+            return None;
+        }
+        let table = self.tables.get(self.current.number::<1>() as usize)?.get()?;
+        match table.find(key) {
+            None => self.current.is_still(read).then_some(None),
+            Some((at, place)) => {
+                let remembered = place.remembered.begin();
+                Some(Some(Found { of: self, table, at, place, read: [read, remembered] }))
+            }
+        }
     }
 
     /// Replaces the keys. Nothing is remembered for them. Only one thread at a time may write.
@@ -106,9 +116,9 @@ impl SharedTable {
         let Some([current, size]) = self.current.get() else { return };
         if let Some(table) = self.tables.get(size as usize).and_then(OnceLock::get)
             && current == version
-            && let Some(at) = table.find(key)
+            && let Some((at, place)) = table.find(key)
         {
-            table.remember(at, given, numbers);
+            table.remember(at, place, given, numbers);
         }
     }
 }
@@ -127,36 +137,44 @@ impl Table {
     }
 
     /// Returns the place of a key, if it is there.
-    #[inline]
-    fn find(&self, key: [u64; 2]) -> Option<usize> {
-        let tag = u64::from(tag(key)) * LOWEST;
+    #[inline(always)]
+    fn find(&self, key: [u64; 2]) -> Option<(usize, &Place)> {
+        let group = key[0] as usize & (self.tags.len() - 1);
+        let tags = self.tags[group].load(Ordering::Relaxed);
+        let alike = zeros(tags ^ (tag(key) * LOWEST));
+        if alike == 0 && tags < FULL {
+            return None;
+        }
+        let at = group * GROUP + alike.trailing_zeros() as usize / 8;
+        match self.places.get(at).filter(|place| alike != 0 && place.is_of(key)) {
+            Some(place) => Some((at, place)),
+            None => self.search(key),
+        }
+    }
+
+    /// Returns the same as `find`, which ends at the first group for most keys.
+    #[inline(never)]
+    fn search(&self, key: [u64; 2]) -> Option<(usize, &Place)> {
+        let tag = tag(key) * LOWEST;
         for group in self.groups(key) {
             let tags = self.tags[group].load(Ordering::Relaxed);
             let mut alike = zeros(tags ^ tag);
             while alike != 0 {
                 let at = group * GROUP + alike.trailing_zeros() as usize / 8;
                 if self.places[at].is_of(key) {
-                    return Some(at);
+                    return Some((at, &self.places[at]));
                 }
                 alike &= alike - 1;
             }
-            if zeros(tags) != 0 {
+            if tags < FULL {
                 return None;
             }
         }
         None
     }
 
-    #[inline]
-    fn remembered(&self, at: usize, given: Option<Given>) -> Option<Remembered> {
-        let place = &self.places[at].remembered;
-        let Some(given) = given else { return place.get() };
-        let shared = &self.given.get()?[at];
-        place.get_with(|numbers| shared.is(given).then_some(numbers))?
-    }
-
-    fn remember(&self, at: usize, given: Option<Given>, numbers: Remembered) {
-        let place = &self.places[at].remembered;
+    fn remember(&self, at: usize, place: &Place, given: Option<Given>, numbers: Remembered) {
+        let place = &place.remembered;
         place.set(None);
         if let Some(given) = given {
             self.given.get_or_init(|| defaults(self.places.len()))[at].set(given);
@@ -170,22 +188,56 @@ impl Table {
             if self.find(key).is_none()
                 && let Some((group, tags)) = self.groups(key).find_map(|group| {
                     let tags = self.tags[group].load(Ordering::Relaxed);
-                    (zeros(tags) != 0).then_some((group, tags))
+                    let is_free = zeros(tags) != 0;
+                    if !is_free {
+                        self.tags[group].store(tags | FULL, Ordering::Relaxed);
+                    }
+                    is_free.then_some((group, tags))
                 })
             {
                 let free = zeros(tags).trailing_zeros() as usize / 8;
-                self.tags[group].store(tags | u64::from(tag(key)) << (8 * free), Ordering::Relaxed);
+                self.tags[group].store(tags | tag(key) << (8 * free), Ordering::Relaxed);
                 self.places[group * GROUP + free].set(key);
             }
         }
     }
 
-    /// Returns the groups in which a key is looked for, until one has a free place.
+    /// Returns the groups in which a key is looked for, until one had a place for all of its keys.
     #[inline]
     fn groups(&self, [first, _]: [u64; 2]) -> impl Iterator<Item = usize> {
         // Their number is a power of 2.
         let last = self.tags.len() - 1;
         (0..=last).map(move |i| (first as usize).wrapping_add(i) & last)
+    }
+}
+
+impl Found<'_> {
+    /// Returns what is remembered for the key, if that is known: for all calls, or as computed from what is given.
+    pub(crate) fn remembered(&self, given: Option<&Given>) -> Option<Remembered> {
+        let numbers = [
+            self.number::<0>(),
+            self.number::<1>(),
+            self.number::<2>(),
+            self.number::<3>(),
+            self.number::<4>(),
+        ];
+        self.is_known(given).then_some(numbers)
+    }
+
+    /// Returns a number that is remembered for the key, which counts if it [is known](Self::is_known).
+    #[inline(always)]
+    pub(crate) fn number<const I: usize>(&self) -> u64 {
+        self.place.remembered.number::<I>()
+    }
+
+    /// Whether the numbers that were read were remembered for the key, for all calls or as computed from what is given.
+    #[inline(always)]
+    pub(crate) fn is_known(&self, given: Option<&Given>) -> bool {
+        let is_given = given.is_none_or(|given| {
+            self.table.given.get().and_then(|all| all.get(self.at)).is_some_and(|shared| shared.is(given))
+        });
+        let [keys, remembered] = self.read;
+        is_given && self.place.remembered.is_still(remembered) && self.of.current.is_still(keys)
     }
 }
 
@@ -218,8 +270,8 @@ impl Place {
 
 impl SharedGiven {
     #[inline]
-    fn is(&self, given: Given) -> bool {
-        self.0.iter().zip(given).all(|(shared, word)| shared.load(Ordering::Relaxed) == word)
+    fn is(&self, given: &Given) -> bool {
+        self.0.iter().zip(given).all(|(shared, word)| shared.load(Ordering::Relaxed) == *word)
     }
 
     fn set(&self, given: Given) {
@@ -227,21 +279,24 @@ impl SharedGiven {
     }
 }
 
-/// The lowest bit of each byte, and all but the highest.
-const LOWEST: u64 = u64::MAX / 255;
+/// The lowest bit of the tag of each place, and all but the highest.
+const LOWEST: u64 = (u64::MAX >> 8) / 255;
 const LOWER: u64 = LOWEST * 0x7f;
 
-/// Returns the highest bit of each byte that is zero. Nothing is carried from one byte to the next: a place that is free may still have
+/// Set in a group that had no place for a key.
+const FULL: u64 = 1 << 56;
+
+/// Returns the highest bit of each tag that is zero. Nothing is carried from one byte to the next: a place that is free may still have
 /// the key of an earlier version, and so must not be taken for one that has the tag.
 #[inline]
 fn zeros(bytes: u64) -> u64 {
-    !(((bytes & LOWER) + LOWER) | bytes | LOWER)
+    !(((bytes & LOWER) + LOWER) | bytes) & (LOWER + LOWEST)
 }
 
-/// Returns a byte of a key that does not tell its group.
+/// Returns a byte of a key that does not tell its group, and is not 0.
 #[inline]
-fn tag([_, second]: [u64; 2]) -> u8 {
-    (second as u8).max(1)
+fn tag([_, second]: [u64; 2]) -> u64 {
+    second & 0xff | 1
 }
 
 fn defaults<T: Default>(len: usize) -> Box<[T]> {

@@ -301,6 +301,12 @@ impl<'a> Charges<'a> {
         Some(charge)
     }
 
+    /// Whether operators may have changed something for the keys of some.
+    #[inline(always)]
+    pub(crate) fn are_by_key(&self) -> bool {
+        self.by_key
+    }
+
     /// Returns the key of the last charge.
     #[inline(always)]
     pub(crate) fn last_key(&self, charge: &PolicyCharge<'a>) -> Fingerprint {

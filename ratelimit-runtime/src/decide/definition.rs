@@ -6,7 +6,7 @@ use std::time::Duration;
 
 #[cfg(feature = "metrics")]
 use super::attachment::Attachment;
-use super::overridden::{ByKey, KnownOverride, Overridden};
+use super::overridden::{ByHash, ByKey, KnownOverride, Overridden};
 use super::overridden_key::{OverriddenKey, Written};
 use crate::algorithm::{AlgorithmSpec, PlainSpec};
 use crate::base::invalid_policy::InvalidPolicy;
@@ -91,7 +91,7 @@ pub(crate) enum ChargeNumbers<'a> {
     /// Those of all calls.
     Literal(&'a Numbers),
     /// The same, unless the key has an override of its own, and how to find that out.
-    ByKey(&'a Numbers, ByKey),
+    ByKey(&'a Numbers, ByHash),
     /// Others, and how to find out whether the key has an override of its own, while that is to be found out.
     Computed(AlgorithmSpec, Option<ByKey>),
 }
@@ -301,6 +301,17 @@ impl Definition {
         self.known_override.of_known_key(by_key, looked_up)
     }
 
+    /// Returns the numbers and the key that operators have made of a call, if that is at hand and they have changed nothing else.
+    /// `Some(None)` if those of the call are in force.
+    #[inline(always)]
+    pub(crate) fn plain_of_known_key(
+        &self,
+        by_key: &ByKey,
+        looked_up: Fingerprint,
+    ) -> Option<Option<(PlainSpec, Fingerprint)>> {
+        self.known_override.plain_of_known_key(by_key, looked_up)
+    }
+
     /// Looks for what operators have changed of calls of a key with these parts.
     #[inline(never)]
     pub(crate) fn look_up_key(
@@ -338,7 +349,7 @@ impl Definition {
 
     /// Returns how a call finds out whether its key has an override, if it is known that the literal numbers are in force for other keys.
     #[inline]
-    pub(crate) fn by_key_alone(&self, overrides: &Overrides) -> Option<ByKey> {
+    pub(crate) fn by_key_alone(&self, overrides: &Overrides) -> Option<ByHash> {
         self.known_override.by_key_alone(overrides)
     }
 

@@ -68,21 +68,25 @@ impl Backend {
         charges: &mut Charges<'_>,
         caller: &C,
     ) -> Result<C::Decision, PendingRequest<'b>> {
-        match self.decide_only(charges, caller) {
+        let at_once = match charges.are_by_key() {
+            true => self.decide_by_key(charges, caller),
+            false => self.decide_only(charges, caller),
+        };
+        match at_once {
             Some(decision) => Ok(decision),
             None => self.decide_others(charges, caller),
         }
     }
 
-    /// Decides a call that [`decide_only`](Self::decide_only) does not decide.
+    /// Decides a call that neither [`decide_only`](Self::decide_only) nor [`decide_by_key`](Self::decide_by_key) decides.
     #[inline(always)]
     pub(crate) fn decide_others<'b, C: Caller>(
         self: &'b Arc<Self>,
         charges: &mut Charges<'_>,
         caller: &C,
     ) -> Result<C::Decision, PendingRequest<'b>> {
-        if charges.only().is_some_and(|charge| !matches!(charge.numbers, ChargeNumbers::Literal(_)))
-            && let Some(decision) = self.decide_changed(charges, caller)
+        if charges.only().is_some_and(|charge| matches!(charge.numbers, ChargeNumbers::Computed(..)))
+            && let Some(decision) = self.decide_computed(charges, caller)
         {
             return Ok(decision);
         }

@@ -5,8 +5,8 @@ mod words;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, TryLockError};
 
-pub(crate) use self::words::ByKey;
 use self::words::{AllWords, Lookup};
+pub(crate) use self::words::{ByHash, ByKey};
 use crate::algorithm::{AlgorithmSpec, PlainSpec};
 use crate::base::invalid_policy::InvalidPolicy;
 use crate::base::number_map::NumberMap;
@@ -89,10 +89,10 @@ impl KnownOverride {
 
     /// Returns how a call finds out whether its key has an override, if it is known that the literal numbers are in force for other keys.
     #[inline]
-    pub(crate) fn by_key_alone(&self, overrides: &Overrides) -> Option<ByKey> {
+    pub(crate) fn by_key_alone(&self, overrides: &Overrides) -> Option<ByHash> {
         let version = overrides.version();
         let is_known = self.by_key_alone.load(Ordering::Relaxed) == version;
-        is_known.then_some(ByKey { version, policy: None, is_off: false, lookup: Lookup::ByHash })
+        is_known.then_some(ByHash { version })
     }
 
     /// Returns what the overrides make of a call of the policy, whose numbers are literals, or computed for the call. `head` returns
@@ -145,9 +145,23 @@ impl KnownOverride {
         by_key: &ByKey,
         looked_up: Fingerprint,
     ) -> Option<Option<OverriddenKey>> {
-        match self.keys.get()?.get(by_key.version, looked_up.words(), || by_key.given())? {
+        match self.keys.get()?.find(by_key.version, looked_up.words())? {
             None => Some(None),
-            Some(words) => OverriddenKey::of_words(words, looked_up),
+            Some(found) => OverriddenKey::found(&found, by_key, looked_up),
+        }
+    }
+
+    /// Returns the numbers and the key that the override of a key makes of a call, if that is at hand and there is no more to it.
+    /// `Some(None)` if those of the call are in force.
+    #[inline(always)]
+    pub(super) fn plain_of_known_key(
+        &self,
+        by_key: &ByKey,
+        looked_up: Fingerprint,
+    ) -> Option<Option<(PlainSpec, Fingerprint)>> {
+        match self.keys.get()?.find(by_key.version, looked_up.words())? {
+            None => Some(None),
+            Some(found) => OverriddenKey::found_plain(&found, by_key, looked_up),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 
-use crate::algorithm::AlgorithmSpec;
+use crate::algorithm::{AlgorithmSpec, PlainSpec};
 use crate::base::invalid_policy::InvalidPolicy;
 use crate::decide::overridden_key::{OverriddenKey, Written};
 use crate::decide::overrides::Overrides;
@@ -29,6 +29,12 @@ pub(crate) struct ByKey {
     none: Infallible,
 }
 
+/// The same for literal numbers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ByHash {
+    none: Infallible,
+}
+
 impl KnownOverride {
     #[inline]
     pub(crate) fn is_none(&self, _overrides: &Overrides) -> bool {
@@ -36,7 +42,7 @@ impl KnownOverride {
     }
 
     #[inline]
-    pub(crate) fn by_key_alone(&self, _overrides: &Overrides) -> Option<ByKey> {
+    pub(crate) fn by_key_alone(&self, _overrides: &Overrides) -> Option<ByHash> {
         None
     }
 
@@ -55,6 +61,14 @@ impl KnownOverride {
         by_key: &ByKey,
         _looked_up: Fingerprint,
     ) -> Option<Option<OverriddenKey>> {
+        match by_key.none {}
+    }
+
+    pub(super) fn plain_of_known_key(
+        &self,
+        by_key: &ByKey,
+        _looked_up: Fingerprint,
+    ) -> Option<Option<(PlainSpec, Fingerprint)>> {
         match by_key.none {}
     }
 
@@ -77,6 +91,12 @@ impl Overridden {
     }
 
     pub(crate) fn by_key(&self, _policy: Option<&Result<Policy, InvalidPolicy>>) -> Option<ByKey> {
+        match self.none {}
+    }
+}
+
+impl ByHash {
+    pub(crate) fn by_key(self) -> ByKey {
         match self.none {}
     }
 }

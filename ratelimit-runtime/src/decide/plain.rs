@@ -2,6 +2,7 @@
 
 use super::charges::{Charges, PolicyCharge};
 use super::definition::ChargeNumbers;
+use super::overridden::ByKey;
 use super::single::SingleDecision;
 use crate::algorithm::{KindOfPlain, PlainSpec};
 use crate::decide::backend::Backend;
@@ -23,44 +24,85 @@ impl Backend {
         )
     }
 
-    /// Decides a call as [`decide_only`](Self::decide_only) does, by numbers that were computed, or that operators have changed, if what
-    /// they say of its key is at hand.
-    #[inline(never)]
-    pub(super) fn decide_changed<C: Caller>(&self, charges: &Charges<'_>, caller: &C) -> Option<C::Decision> {
+    /// Decides a call by literal numbers, or by those that operators have written for its key, if it is at hand which.
+    #[inline(always)]
+    pub(crate) fn decide_by_key<C: Caller>(&self, charges: &Charges<'_>, caller: &C) -> Option<C::Decision> {
         let (memory, charge) = (self.memory()?, charges.only()?);
+        let ChargeNumbers::ByKey(numbers, by_hash) = &charge.numbers else { return None };
+        let (spec, key) = (numbers.plain.as_ref()?, charges.last_key(charge));
+        match overridden_plain(charge, &by_hash.by_key(), key)? {
+            None => {
+                let (spec, parts) = (charge.lock_free_by(spec)?, || charges.parts_of_only(charge));
+                self.decide_plain(memory, (charge, key, spec), parts, caller)
+            }
+            Some(of_key) => self.decide_overridden(memory, (charges, charge), of_key, caller),
+        }
+    }
+
+    /// Decides a call by numbers that were computed for it, or by those that operators have written for its key, if it is at hand which.
+    #[inline(never)]
+    pub(super) fn decide_computed<C: Caller>(
+        &self,
+        charges: &Charges<'_>,
+        caller: &C,
+    ) -> Option<C::Decision> {
+        let (memory, charge) = (self.memory()?, charges.only()?);
+        let ChargeNumbers::Computed(_, by_key) = &charge.numbers else { return None };
         // Before its key is completed, as calls of most other algorithms end here.
-        charge.plain()?;
-        let (key, asked) = (charges.last_key(charge), charge);
-        let parts = || charges.parts_of_only(asked);
-        let of_key = match &charge.numbers {
-            ChargeNumbers::Literal(_) => return None,
-            ChargeNumbers::Computed(_, None) => None,
-            ChargeNumbers::ByKey(_, by_key) | ChargeNumbers::Computed(_, Some(by_key)) => {
-                // A shadow does not wait, but the override of its key may say that it is none.
-                let may_not_wait = charge.shadow && charge.wait > 0;
-                if may_not_wait || by_key.is_off || by_key.needs_parts() {
-                    return None;
-                }
-                charge.definition.known_key(by_key, key)?
-            }
-        };
-        let overridden;
-        let (charge, key) = match of_key {
-            None => (charge, key),
-            Some(of_key) => {
-                overridden = charge.overridden(of_key)?;
-                (&overridden, overridden.key)
-            }
-        };
-        let spec = &charge.plain()?;
-        match charge.lock_free_by(spec)?.kind() {
+        let (spec, key) = (&charge.plain()?, charges.last_key(charge));
+        if let Some(by_key) = by_key
+            && let Some(of_key) = overridden_plain(charge, by_key, key)?
+        {
+            return self.decide_overridden(memory, (charges, charge), of_key, caller);
+        }
+        let (spec, parts) = (charge.lock_free_by(spec)?, || charges.parts_of_only(charge));
+        match spec.kind() {
             // All computed buckets are of this kind, but few literal ones.
             KindOfPlain::Adjustable(steps) => {
-                let outcome = memory.decide_by(key, steps, charge.cost)?;
-                self.after_plain((charge, key), outcome, parts, caller)
+                self.after_plain((charge, key), memory.decide_by(key, steps, charge.cost)?, parts, caller)
             }
             _ => self.decide_plain(memory, (charge, key, spec), parts, caller),
         }
+    }
+
+    /// Decides a call by the numbers that operators have written for its key.
+    #[inline(always)]
+    fn decide_overridden<C: Caller>(
+        &self,
+        memory: &MemoryStore,
+        (charges, charge): (&Charges<'_>, &PolicyCharge<'_>),
+        (spec, key): (PlainSpec, Fingerprint),
+        caller: &C,
+    ) -> Option<C::Decision> {
+        let outcome = match charge.lock_free_by(&spec)?.kind() {
+            // Buckets with overrides are of this kind.
+            KindOfPlain::Adjustable(steps) => memory.decide_by(key, steps, charge.cost)?,
+            KindOfPlain::Window(steps) => memory.decide_by(key, steps, charge.cost)?,
+            KindOfPlain::Bucket(_) | KindOfPlain::Other => memory.decide_rare(key, &spec, charge.cost)?,
+        };
+        if outcome.admitted
+            && !charge.definition.attribute.refundable
+            && self.observers().is_none()
+            && let Some(admitted) = caller.admitted()
+        {
+            return Some(admitted);
+        }
+        self.finish_overridden(charges, (spec, key), &{ outcome }, caller)
+    }
+
+    #[inline(never)]
+    fn finish_overridden<C: Caller>(
+        &self,
+        charges: &Charges<'_>,
+        (spec, key): (PlainSpec, Fingerprint),
+        outcome: &PlainOutcome<1>,
+        caller: &C,
+    ) -> Option<C::Decision> {
+        let asked = charges.only()?;
+        let (numbers, shadow) =
+            (ChargeNumbers::Computed(spec.spec(), None), asked.definition.attribute.shadow);
+        let charge = PolicyCharge { numbers, key, shadow, ..*asked };
+        self.after_plain((&charge, key), *outcome, || charges.parts_of_only(asked), caller)
     }
 
     /// Decides a single charge by the lock-free steps of the memory store. Returns `None` if these cannot, or if the call may wait.
@@ -129,4 +171,19 @@ impl Backend {
         }
         Some(caller.single(decision))
     }
+}
+
+/// Returns the numbers and the key that operators have written for the key of a charge, if it is at hand whether they have, and if they
+/// have written no more.
+#[inline(always)]
+fn overridden_plain(
+    charge: &PolicyCharge<'_>,
+    by_key: &ByKey,
+    key: Fingerprint,
+) -> Option<Option<(PlainSpec, Fingerprint)>> {
+    // A shadow does not wait, but the override of its key may say that it is none.
+    if charge.shadow && charge.wait > 0 || by_key.is_off || by_key.needs_parts() {
+        return None;
+    }
+    charge.definition.plain_of_known_key(by_key, key)
 }

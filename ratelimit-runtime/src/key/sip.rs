@@ -55,7 +55,7 @@ impl Sip {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn finish(mut self) -> [u64; 2] {
         self.v2 ^= 0xff;
         self.round();

@@ -73,6 +73,9 @@ impl Table {
     /// Returns what is remembered for a key.
     #[must_use]
     pub fn get(&self, version: u64, key: u64, given: Option<u64>) -> Option<Option<[u64; 5]>> {
-        self.0.get(version, [key; 2], || Some(given.map(|given| [given; 8])))
+        match self.0.find(version, [key; 2])? {
+            None => Some(None),
+            Some(found) => found.remembered(given.map(|given| [given; 8]).as_ref()).map(Some),
+        }
     }
 }

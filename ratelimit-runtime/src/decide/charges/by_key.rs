@@ -93,8 +93,12 @@ enum Applied {
 /// Applies what operators have changed for the key of a charge, or else for all keys.
 #[inline]
 fn apply(charge: &mut PolicyCharge<'_>, overrides: &Overrides, parts: &KeyParts) -> Applied {
+    let by_hash;
     let (spec, by_key) = match &charge.numbers {
-        ChargeNumbers::ByKey(numbers, by_key) => (&numbers.spec, by_key),
+        ChargeNumbers::ByKey(numbers, of) => {
+            by_hash = of.by_key();
+            (&numbers.spec, &by_hash)
+        }
         ChargeNumbers::Computed(spec, Some(by_key)) => (spec, by_key),
         _ => return Applied::Charged,
     };
@@ -134,18 +138,6 @@ fn replace(charge: &mut PolicyCharge<'_>, of_key: OverriddenKey) -> (bool, Optio
     charge.key = key;
     charge.shadow = charge.definition.get().attribute.shadow || is_shadow;
     (is_off, blocked)
-}
-
-impl PolicyCharge<'_> {
-    /// Returns what the override of its key makes of a charge, unless there is more to it than other numbers.
-    #[inline(always)]
-    pub(crate) fn overridden(&self, of_key: OverriddenKey) -> Option<Self> {
-        let OverriddenKey { is_off: false, is_shadow: false, blocked: None, spec, key } = of_key else {
-            return None;
-        };
-        let (numbers, shadow) = (ChargeNumbers::Computed(spec, None), self.definition.attribute.shadow);
-        Some(PolicyCharge { numbers, key, shadow, ..*self })
-    }
 }
 
 impl Blocked<'_> {

@@ -2,7 +2,7 @@
 
 use crate::algorithm::{AlgorithmSpec, PlainSpec};
 use crate::base::invalid_policy::InvalidPolicy;
-use crate::base::shared_table::{Given, Remembered};
+use crate::base::shared_table::{Found, Given, Remembered};
 use crate::decide::overridden_key::OverriddenKey;
 use crate::key::{Fingerprint, KeyHead};
 use crate::policy::Policy;
@@ -28,6 +28,12 @@ pub(crate) struct ByKey {
     /// Whether the policy is off for other keys.
     pub(crate) is_off: bool,
     pub(super) lookup: Lookup,
+}
+
+/// The same for a call with literal numbers that are in force for other keys: by its hash, in overrides of this version.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ByHash {
+    pub(super) version: u64,
 }
 
 /// What they say of all calls of a policy.
@@ -97,12 +103,9 @@ impl OverriddenKey {
         Some([switches | kind << KIND, first, second, one, other])
     }
 
-    /// Returns what is in force for a key that was looked up, if the words tell it.
-    #[inline(always)]
-    pub(super) fn of_words(
-        [switches, first, second, one, other]: Remembered,
-        looked_up: Fingerprint,
-    ) -> Option<Option<Self>> {
+    /// Returns what is in force for a key that was looked up, if that is remembered for the numbers of the call.
+    pub(super) fn found(found: &Found<'_>, by_key: &ByKey, looked_up: Fingerprint) -> Option<Option<Self>> {
+        let [switches, first, second, one, other] = by_key.remembered(found)?;
         if switches & NOTHING != 0 {
             return Some(None);
         }
@@ -111,9 +114,39 @@ impl OverriddenKey {
             is_shadow: switches & SHADOW != 0,
             blocked: None,
             spec: PlainSpec::of_words([switches >> KIND, first, second])?.spec(),
-            // Known without the words, so that the processor need not wait for them to look for its state.
             key: if switches & SAME_KEY != 0 { looked_up } else { Fingerprint(one, other) },
         }))
+    }
+
+    /// Returns only its numbers and its key, if there is no more to it.
+    #[inline(always)]
+    pub(super) fn found_plain(
+        found: &Found<'_>,
+        by_key: &ByKey,
+        looked_up: Fingerprint,
+    ) -> Option<Option<(PlainSpec, Fingerprint)>> {
+        let switches = found.number::<0>();
+        if switches & (NOTHING | OFF | SHADOW) != 0 {
+            return (switches & NOTHING != 0 && by_key.is_known(found)).then_some(None);
+        }
+        let spec = [switches >> KIND, found.number::<1>(), found.number::<2>()];
+        // Mostly known without the words, so that the processor need not wait for them to look for its state.
+        let key = if switches & SAME_KEY != 0 {
+            looked_up
+        } else {
+            Fingerprint(found.number::<3>(), found.number::<4>())
+        };
+        if !by_key.is_known(found) {
+            return None;
+        }
+        Some(Some((PlainSpec::of_words(spec)?, key)))
+    }
+}
+
+impl ByHash {
+    /// Returns the same in general terms.
+    pub(crate) fn by_key(self) -> ByKey {
+        ByKey { version: self.version, policy: None, is_off: false, lookup: Lookup::ByHash }
     }
 }
 
@@ -123,8 +156,24 @@ impl ByKey {
         self.lookup == Lookup::ByParts
     }
 
+    /// Returns what is remembered for the numbers of the call, if that is known.
+    fn remembered(&self, found: &Found<'_>) -> Option<Remembered> {
+        match &self.policy {
+            Some(policy) => found.remembered(Some(&policy.words()?)),
+            None => found.remembered(None),
+        }
+    }
+
+    /// Whether what was found is that of the numbers of the call.
+    #[inline(always)]
+    fn is_known(&self, found: &Found<'_>) -> bool {
+        match &self.policy {
+            Some(policy) => policy.words().as_ref().is_some_and(|words| found.is_known(Some(words))),
+            None => found.is_known(None),
+        }
+    }
+
     /// Returns what the numbers of the key follow from, if they do and words can tell it.
-    #[inline]
     pub(super) fn given(&self) -> Option<Option<Given>> {
         match &self.policy {
             Some(policy) => policy.words().map(Some),

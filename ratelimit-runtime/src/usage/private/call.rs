@@ -129,10 +129,24 @@ impl Call {
     }
 
     /// Decides the call. Returns `None` if it is admitted at once, and charged nothing that may be refunded.
+    #[inline(always)]
     pub fn decide(&mut self) -> Option<Decided> {
+        if self.charges.are_by_key() { self.decide_by_key() } else { self.decide_only() }
+    }
+
+    #[inline(never)]
+    fn decide_only(&mut self) -> Option<Decided> {
         // Without one, there is no charge.
         let backend = self.backend.as_ref()?;
         match backend.decide_only(&self.charges, &AttributeCall) {
+            Some(decision) => decision.map(Decided::of),
+            None => self.decide_others(),
+        }
+    }
+
+    #[inline(never)]
+    fn decide_by_key(&mut self) -> Option<Decided> {
+        match self.backend.as_ref()?.decide_by_key(&self.charges, &AttributeCall) {
             Some(decision) => decision.map(Decided::of),
             None => self.decide_others(),
         }
