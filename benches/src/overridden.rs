@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::hint::black_box;
 use std::sync::LazyLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime};
 use std::{env, process};
 
@@ -63,7 +64,10 @@ impl Overridden {
             }
         };
         let text: String = tables.iter().map(|table| format!("{table}\nlimit = 900_000_000_000\n")).collect();
-        let path = env::temp_dir().join(format!("ratelimits-bench-{}.toml", process::id()));
+        // Each has its own, as registries read theirs again.
+        static FILES: AtomicUsize = AtomicUsize::new(0);
+        let file = FILES.fetch_add(1, Ordering::Relaxed);
+        let path = env::temp_dir().join(format!("ratelimits-bench-{}-{file}.toml", process::id()));
         fs::write(&path, text).expect("temporary files can be written");
         // As if it were not being written.
         let old = SystemTime::now() - Duration::from_secs(60);

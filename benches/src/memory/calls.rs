@@ -57,31 +57,25 @@ pub(super) fn annotated() -> Vec<Line> {
     lines
 }
 
-/// Calls of policies of which keys are overridden, against the same that are overridden by name, or not at all.
+/// Calls of policies of which something is overridden, against the same without overrides.
 #[cfg(feature = "overrides")]
 pub(super) fn overridden() -> Vec<Line> {
     let mut lines = Vec::new();
-    let mut add =
-        |what: &str, workload: Workload, call: fn(Overridden) -> overridden::Call, of: Overridden| {
-            let (ours, theirs) = (call(of), call(Overridden::ByName));
-            let line =
-                Line::new(format!("{what}, {}", workload.name()), "ns", move || settled(workload, &ours));
-            lines.push(line.against("overridden by name", move || settled(workload, &theirs)).at_most(1.2));
-        };
+    let mut add = |what: &str, of: Overridden, workload: Workload, budget: f64| {
+        let literal = [of, Overridden::Nothing].map(overridden::literal_call);
+        let computed = [of, Overridden::Nothing].map(overridden::computed_call);
+        for (numbers, [ours, theirs]) in [("", literal), (", computed numbers", computed)] {
+            let what = format!("{what}{numbers}, {}", workload.name());
+            let line = Line::new(what, "ns", move || settled(workload, &ours));
+            let line = line.against("nothing overridden", move || settled(workload, &theirs));
+            lines.push(line.at_most(budget));
+        }
+    };
     for workload in [Workload::Hot, Workload::Uniform] {
-        add("overridden key", workload, overridden::literal_call, Overridden::Keys);
-        add("overridden key, computed numbers", workload, overridden::computed_call, Overridden::Keys);
-        add("other keys overridden", workload, overridden::literal_call, Overridden::OtherKeys);
+        add("overridden key", Overridden::Keys, workload, 1.2);
+        add("other keys overridden", Overridden::OtherKeys, workload, 1.2);
     }
-    for (what, of) in
-        [("overridden by name", Overridden::ByName), ("other keys overridden", Overridden::OtherKeys)]
-    {
-        let (ours, theirs) = (overridden::literal_call(of), overridden::literal_call(Overridden::Nothing));
-        let line = Line::new(format!("{what}, {}", Workload::Hot.name()), "ns", move || {
-            settled(Workload::Hot, &ours)
-        });
-        lines.push(line.against("nothing overridden", move || settled(Workload::Hot, &theirs)).at_most(2.0));
-    }
+    add("overridden by name", Overridden::ByName, Workload::Hot, 2.0);
     lines
 }
 

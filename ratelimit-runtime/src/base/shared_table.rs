@@ -141,12 +141,16 @@ impl Table {
     fn find(&self, key: [u64; 2]) -> Option<(usize, &Place)> {
         let group = key[0] as usize & (self.tags.len() - 1);
         let tags = self.tags[group].load(Ordering::Relaxed);
-        let alike = zeros(tags ^ (tag(key) * LOWEST));
-        if alike == 0 && tags < FULL {
+        // Only the lowest of these bits is sure to stand for a byte that is zero: a tag that is alike, or the mark of a group that keys
+        // were left out of.
+        let other = tags ^ (tag(key) * LOWEST);
+        let alike = other.wrapping_sub(LOWEST | OPEN) & !other & ((LOWEST | OPEN) << 7);
+        if alike == 0 {
             return None;
         }
-        let at = group * GROUP + alike.trailing_zeros() as usize / 8;
-        match self.places.get(at).filter(|place| alike != 0 && place.is_of(key)) {
+        let i = alike.trailing_zeros() as usize / 8;
+        let at = group * GROUP + i;
+        match self.places.get(at).filter(|place| i < GROUP && place.is_of(key)) {
             Some(place) => Some((at, place)),
             None => self.search(key),
         }
@@ -166,7 +170,7 @@ impl Table {
                 }
                 alike &= alike - 1;
             }
-            if tags < FULL {
+            if tags & OPEN != 0 {
                 return None;
             }
         }
@@ -183,14 +187,14 @@ impl Table {
     }
 
     fn fill(&self, keys: &[[u64; 2]]) {
-        self.tags.iter().for_each(|tags| tags.store(0, Ordering::Relaxed));
+        self.tags.iter().for_each(|tags| tags.store(OPEN, Ordering::Relaxed));
         for &key in keys {
             if self.find(key).is_none()
                 && let Some((group, tags)) = self.groups(key).find_map(|group| {
                     let tags = self.tags[group].load(Ordering::Relaxed);
                     let is_free = zeros(tags) != 0;
                     if !is_free {
-                        self.tags[group].store(tags | FULL, Ordering::Relaxed);
+                        self.tags[group].store(tags & !OPEN, Ordering::Relaxed);
                     }
                     is_free.then_some((group, tags))
                 })
@@ -283,8 +287,8 @@ impl SharedGiven {
 const LOWEST: u64 = (u64::MAX >> 8) / 255;
 const LOWER: u64 = LOWEST * 0x7f;
 
-/// Set in a group that had no place for a key.
-const FULL: u64 = 1 << 56;
+/// Set in a group that has a place for all of its keys.
+const OPEN: u64 = 1 << 56;
 
 /// Returns the highest bit of each tag that is zero. Nothing is carried from one byte to the next: a place that is free may still have
 /// the key of an earlier version, and so must not be taken for one that has the tag.

@@ -73,7 +73,7 @@ pub(crate) struct Failure<'a> {
 pub(crate) struct CallNumbers<'c> {
     /// The policy, if its numbers are computed for the call.
     pub(crate) policy: Option<&'c Result<Policy, InvalidPolicy>>,
-    pub(crate) cost: Result<u64, InvalidPolicy>,
+    pub(crate) cost: &'c Result<u64, InvalidPolicy>,
     pub(crate) wait: Result<u64, InvalidPolicy>,
 }
 
@@ -164,7 +164,13 @@ impl<'a> Charges<'a> {
         overrides: &Overrides,
     ) {
         self.close();
-        let CallNumbers { policy, ref cost, ref wait } = *numbers;
+        let CallNumbers { policy, cost, ref wait } = *numbers;
+        if let (Some(Ok(policy)), &Ok(cost), &Ok(wait)) = (policy, cost, wait)
+            && cost > 0
+            && self.begin_computed(definition, policy, (cost, wait), keeps_free, overrides)
+        {
+            return;
+        }
         let (is_free, mut shadow) = (*cost == Ok(0), definition.attribute.shadow);
         if is_free && !keeps_free {
             return;
@@ -199,6 +205,34 @@ impl<'a> Charges<'a> {
             },
         };
         self.fail(definition, cost.clone(), shadow, invalid.into());
+    }
+
+    /// Starts a charge as [`begin_literal`](Self::begin_literal) does, with numbers that were computed.
+    #[inline(always)]
+    fn begin_computed(
+        &mut self,
+        definition: DefinitionRef<'a>,
+        policy: &Policy,
+        (cost, wait): (u64, u64),
+        keeps_free: bool,
+        overrides: &Overrides,
+    ) -> bool {
+        let shadow = definition.attribute.shadow;
+        if definition.is_as_written(overrides) {
+            let Ok(spec) = policy.spec() else { return false };
+            let head = definition.with_heads(&spec, |heads| heads.hash);
+            let wait = if shadow { 0 } else { wait };
+            self.push_open(definition, ChargeNumbers::Computed(spec, None), &head, (cost, wait), shadow);
+        } else if let Some(by_hash) = definition.by_key_alone(overrides) {
+            let Ok(spec) = policy.spec() else { return false };
+            let (head, true) = definition.lookup_head(&spec) else { return false };
+            (self.by_key, self.keeps_free) = (true, keeps_free);
+            let numbers = ChargeNumbers::Computed(spec, Some(by_hash.of_policy(policy)));
+            self.push_open(definition, numbers, &head, (cost, wait), shadow);
+        } else {
+            return false;
+        }
+        true
     }
 
     /// Adds a part to the key of the last charge.

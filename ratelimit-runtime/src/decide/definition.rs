@@ -333,7 +333,8 @@ impl Definition {
     }
 
     /// Returns the head of the keys by which overrides are looked up, and whether those of calls with this spec have it.
-    fn lookup_head(&self, spec: &AlgorithmSpec) -> (KeyHead, bool) {
+    #[inline]
+    pub(crate) fn lookup_head(&self, spec: &AlgorithmSpec) -> (KeyHead, bool) {
         if let Some(literal) = &self.literal {
             return (literal.heads.hash, literal.spec.has_keys_of(spec));
         }
@@ -347,7 +348,7 @@ impl Definition {
         self.known_override.is_none(overrides)
     }
 
-    /// Returns how a call finds out whether its key has an override, if it is known that the literal numbers are in force for other keys.
+    /// Returns how a call finds out whether its key has an override, if it is known that calls of other keys are as they are written.
     #[inline]
     pub(crate) fn by_key_alone(&self, overrides: &Overrides) -> Option<ByHash> {
         self.known_override.by_key_alone(overrides)

@@ -22,7 +22,7 @@ use crate::policy::Policy;
 pub(crate) struct KnownOverride {
     /// The version of overrides that do not name the policy.
     without: AtomicU64,
-    /// The version of those that change only some keys, which are looked up by the hashes that they have for the literal numbers.
+    /// The version of those that change only some keys, which are looked up by their hashes.
     by_key_alone: AtomicU64,
     /// The version of those that do, and what they say of all calls.
     all: SharedNumbers<5>,
@@ -87,7 +87,7 @@ impl KnownOverride {
         version == 0 || self.without.load(Ordering::Relaxed) == version
     }
 
-    /// Returns how a call finds out whether its key has an override, if it is known that the literal numbers are in force for other keys.
+    /// Returns how a call finds out whether its key has an override, if it is known that calls of other keys are as they are written.
     #[inline]
     pub(crate) fn by_key_alone(&self, overrides: &Overrides) -> Option<ByHash> {
         let version = overrides.version();
@@ -281,7 +281,7 @@ impl KnownOverride {
             return Some(said);
         }
         self.all.set(Some(known.words()));
-        if known.all.is_none() && known.lookup == Lookup::ByHash && written.literal.is_some() {
+        if known.all.is_none() && known.lookup == Lookup::ByHash {
             self.by_key_alone.store(version, Ordering::Relaxed);
         }
         *with = Some(known);

@@ -96,6 +96,10 @@ impl Overridden {
 }
 
 impl ByHash {
+    pub(crate) fn of_policy(self, _policy: &Policy) -> ByKey {
+        match self.none {}
+    }
+
     pub(crate) fn by_key(self) -> ByKey {
         match self.none {}
     }

@@ -47,9 +47,10 @@ impl Backend {
         caller: &C,
     ) -> Option<C::Decision> {
         let (memory, charge) = (self.memory()?, charges.only()?);
-        let ChargeNumbers::Computed(_, by_key) = &charge.numbers else { return None };
+        let ChargeNumbers::Computed(spec, by_key) = &charge.numbers else { return None };
         // Before its key is completed, as calls of most other algorithms end here.
-        let (spec, key) = (&charge.plain()?, charges.last_key(charge));
+        let spec = &PlainSpec::of(spec).filter(|_| charge.definition.decides_lock_free())?;
+        let key = charges.last_key(charge);
         if let Some(by_key) = by_key
             && let Some(of_key) = overridden_plain(charge, by_key, key)?
         {

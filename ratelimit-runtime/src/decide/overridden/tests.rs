@@ -119,7 +119,7 @@ impl Model {
 /// Decides a call up to the store, and checks that its key is that of its numbers.
 fn call(definition: &Arc<Definition>, overrides: &Overrides, key: u64, computed: Option<u64>) -> Became {
     let policy = computed.map(|limit| Ok(window(limit)));
-    let numbers = CallNumbers { policy: policy.as_ref(), cost: Ok(1), wait: Ok(0) };
+    let numbers = CallNumbers { policy: policy.as_ref(), cost: &Ok(1), wait: Ok(0) };
     let mut charges = Charges::new(false);
     let counted = DefinitionRef::Counted(definition);
     let literal = definition.literal().filter(|_| policy.is_none());

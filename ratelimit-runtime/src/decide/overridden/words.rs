@@ -30,7 +30,7 @@ pub(crate) struct ByKey {
     pub(super) lookup: Lookup,
 }
 
-/// The same for a call with literal numbers that are in force for other keys: by its hash, in overrides of this version.
+/// The same for a call of a policy of which only keys have overrides: by its hash, in those of this version.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ByHash {
     pub(super) version: u64,
@@ -144,9 +144,15 @@ impl OverriddenKey {
 }
 
 impl ByHash {
-    /// Returns the same in general terms.
+    /// Returns the same for literal numbers.
     pub(crate) fn by_key(self) -> ByKey {
         ByKey { version: self.version, policy: None, is_off: false, lookup: Lookup::ByHash }
+    }
+
+    /// Returns the same for numbers that were computed as this policy.
+    #[inline(always)]
+    pub(crate) fn of_policy(self, policy: &Policy) -> ByKey {
+        ByKey { policy: Some(*policy), ..self.by_key() }
     }
 }
 

@@ -314,7 +314,7 @@ impl<'a> LimiterCall<'a> {
             (definition.limiter_numbers(), max_wait(timeout), backend.overrides());
         let definition = DefinitionRef::Counted(definition);
         if !charges.begin_literal(definition, literal, (cost, wait), true, overrides) {
-            let numbers = CallNumbers { policy: None, cost: Ok(cost), wait: Ok(wait) };
+            let numbers = CallNumbers { policy: None, cost: &Ok(cost), wait: Ok(wait) };
             charges.begin(definition, &numbers, true, overrides);
         }
     }

@@ -60,7 +60,7 @@ impl Call {
         {
             return;
         }
-        self.charge_site(site, &CallNumbers { policy: None, cost: Ok(cost), wait: Ok(wait) });
+        self.charge_site(site, &CallNumbers { policy: None, cost: &Ok(cost), wait: Ok(wait) });
     }
 
     /// Starts the charge of a policy with literal numbers, for which the call waits for at most `timeout`. A cost of 0 adds no
@@ -74,7 +74,7 @@ impl Call {
     ) {
         let site = site.resolve(closure);
         self.begin();
-        self.charge_site(site, &CallNumbers { policy: None, cost, wait: timeout.map(max_wait) });
+        self.charge_site(site, &CallNumbers { policy: None, cost: &cost, wait: timeout.map(max_wait) });
     }
 
     /// Starts the charge of a policy with computed numbers, for which the call waits for at most `timeout`. A cost of 0 adds no
@@ -89,7 +89,10 @@ impl Call {
     ) {
         let site = site.resolve(closure);
         self.begin();
-        self.charge_site(site, &CallNumbers { policy: Some(&policy), cost, wait: timeout.map(max_wait) });
+        self.charge_site(
+            site,
+            &CallNumbers { policy: Some(&policy), cost: &cost, wait: timeout.map(max_wait) },
+        );
     }
 
     /// Adds a part to the key of the last charge.
@@ -204,7 +207,7 @@ impl Call {
         let (definition, overrides) = (DefinitionRef::Static(&site.definition), backend.overrides());
         match site.check() {
             Ok(()) => charges.begin(definition, numbers, false, overrides),
-            Err(_) if numbers.cost == Ok(0) => {}
+            Err(_) if *numbers.cost == Ok(0) => {}
             Err(clash) => {
                 let shadow = definition.attribute.shadow;
                 charges.fail(definition, numbers.cost.clone(), shadow, clash.into());

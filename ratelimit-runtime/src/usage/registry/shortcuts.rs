@@ -199,7 +199,7 @@ impl Tested {
             };
             let computed = Ok(policies(n, period)[*policy].computed());
             let policy = definition.literal().is_none().then_some(&computed);
-            let numbers = CallNumbers { policy, cost: Ok(*cost), wait: Ok(0) };
+            let numbers = CallNumbers { policy, cost: &Ok(*cost), wait: Ok(0) };
             let (overrides, attribute) = (backend.overrides(), DefinitionRef::Static(definition));
             // As generated code does.
             let literal = definition.literal().filter(|_| *cost > 0);
