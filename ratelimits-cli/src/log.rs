@@ -5,7 +5,9 @@ mod csv;
 mod fields;
 mod json;
 mod lines;
+mod numbered;
 mod selection;
+mod source;
 pub(crate) mod time;
 
 use std::borrow::Cow;
@@ -13,7 +15,9 @@ use std::fmt;
 
 pub(crate) use fields::{Field, Fields};
 pub(crate) use lines::{Line, Lines};
+pub(crate) use numbered::{Keys, NumberedCall};
 pub(crate) use selection::Selection;
+pub(crate) use source::Source;
 
 /// How lines are read.
 #[derive(Debug)]
@@ -45,7 +49,14 @@ pub(crate) enum Problem {
     Key(String),
     /// The field that is not a number.
     Cost(String),
+    CostTooLarge,
+    /// The key is no UTF-8, so that others may look the same.
+    UnclearKey,
+    TooLong,
 }
+
+/// The most permits of a log, up to which all numbers are exact.
+pub(crate) const MOST_PERMITS: u64 = 1 << 53;
 
 /// The JSON fields that usually have the time.
 const TIME_FIELDS: [&str; 4] = ["time", "timestamp", "ts", "@timestamp"];
@@ -136,6 +147,9 @@ impl fmt::Display for Problem {
             Problem::Quotes => f.write_str("quotes that do not match"),
             Problem::Key(field) => write!(f, "no {field} to count by; name another field with `--key`"),
             Problem::Cost(field) => write!(f, "{field} is not a whole number of permits"),
+            Problem::CostTooLarge => write!(f, "the cost is more than {MOST_PERMITS}"),
+            Problem::UnclearKey => f.write_str("the key is no UTF-8, so that other keys may look the same"),
+            Problem::TooLong => f.write_str("longer than 1 MiB"),
         }
     }
 }

@@ -7,7 +7,6 @@ mod in_order;
 mod operand;
 mod refused;
 mod report;
-mod source;
 
 use std::io::ErrorKind;
 use std::path::PathBuf;
@@ -19,7 +18,7 @@ use ratelimit_runtime::Promise;
 use ratelimit_runtime::inspect::parse_duration;
 
 use crate::failure::Failure;
-use crate::log::{Field, Format, Selection};
+use crate::log::{Field, Format, Selection, Source};
 use crate::message::write_message;
 use crate::output;
 use crate::policy_text::PolicyText;
@@ -29,7 +28,6 @@ use in_order::InOrder;
 use operand::Operand;
 use refused::Refused;
 use report::Report;
-use source::Source;
 
 /// Check a log of any rate limiter against policies.
 ///

@@ -1,7 +1,8 @@
 //! The check of all policies on all keys of a log.
 
 use super::checks::{Call, Check};
-use super::events::{Event, Keys, MOST_PERMITS};
+use super::events::Event;
+use crate::log::{Keys, MOST_PERMITS};
 
 /// What is found in a log.
 #[derive(Debug)]

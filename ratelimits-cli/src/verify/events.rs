@@ -1,15 +1,11 @@
 //! What a line says of a call, for a check.
 
-use std::collections::HashMap;
 use std::fmt;
 
 use ratelimit_runtime::inspect::parse_duration;
 
 use super::refused::{Refused, is_refused};
-use crate::log::{self, Field, Format, Line, time};
-
-/// The most permits of a log, up to which all numbers are exact.
-pub(super) const MOST_PERMITS: u64 = 1 << 53;
+use crate::log::{self, Field, Format, Keys, Line, NumberedCall, time};
 
 /// Reads the events of a log.
 #[derive(Debug)]
@@ -33,17 +29,10 @@ pub(super) struct Event {
     pub(super) end: u64,
 }
 
-/// The keys of a log, numbered from 0.
-pub(super) type Keys = HashMap<Box<str>, usize>;
-
 /// Why a line cannot be read.
 #[derive(Debug)]
 pub(super) enum Problem {
     Log(log::Problem),
-    TooLong,
-    /// The key is no UTF-8, so that others may look the same.
-    Key,
-    Cost,
     /// The field that does not say whether the call was refused.
     Refused(String),
     /// The field that does not say how long the call has taken.
@@ -53,20 +42,8 @@ pub(super) enum Problem {
 impl Events {
     /// Reads a line. Returns nothing if it is a header.
     pub(super) fn read(&mut self, line: &Line<'_>, keys: &mut Keys) -> Result<Option<Event>, Problem> {
-        if line.is_cut {
-            return Err(Problem::TooLong);
-        }
-        if line.is_first && self.format.read_header(&line.text) {
-            return Ok(None);
-        }
-        let (time, fields) = self.format.split(&line.text)?;
-        let call = self.format.call(time, &fields)?;
-        if line.is_mended && call.key.contains(char::REPLACEMENT_CHARACTER) {
-            return Err(Problem::Key);
-        }
-        if call.cost.is_some_and(|cost| cost > MOST_PERMITS) {
-            return Err(Problem::Cost);
-        }
+        let Some((call, fields)) = self.format.read_numbered(line, keys)? else { return Ok(None) };
+        let NumberedCall { time, key, cost } = call;
         let is_refused = is_refused(&self.refused, &fields).map_err(Problem::Refused)?;
         let end = match &self.duration {
             Some(field) if !is_refused => {
@@ -75,15 +52,7 @@ impl Events {
             }
             _ => time,
         };
-        let key = match keys.get(&*call.key) {
-            Some(key) => *key,
-            None => {
-                let number = keys.len();
-                keys.insert(call.key.into(), number);
-                number
-            }
-        };
-        Ok(Some(Event { time, line: line.number, key, cost: call.cost, is_refused, end }))
+        Ok(Some(Event { time, line: line.number, key, cost, is_refused, end }))
     }
 }
 
@@ -102,9 +71,6 @@ impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Problem::Log(problem) => problem.fmt(f),
-            Problem::TooLong => f.write_str("longer than 1 MiB"),
-            Problem::Key => f.write_str("the key is no UTF-8, so that other keys may look the same"),
-            Problem::Cost => write!(f, "the cost is more than {MOST_PERMITS}"),
             Problem::Refused(field) => {
                 write!(
                     f,

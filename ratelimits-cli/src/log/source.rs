@@ -4,8 +4,8 @@ use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, stdin};
 use std::path::{Path, PathBuf};
 
+use super::{Line, Lines};
 use crate::failure::Failure;
-use crate::log::{Line, Lines};
 use crate::progress::Progress;
 
 const BUFFER: usize = 1 << 18;
@@ -14,7 +14,7 @@ const BUFFER: usize = 1 << 18;
 const SHOWN: u64 = 4_096;
 
 /// Reads the lines of a log, and shows how many of its bytes are read, if it is a file.
-pub(super) struct Source {
+pub(crate) struct Source {
     lines: Lines<Box<dyn BufRead>>,
     name: String,
     size: u64,
@@ -24,7 +24,7 @@ pub(super) struct Source {
 
 impl Source {
     /// Opens a file, or standard input.
-    pub(super) fn open(path: Option<PathBuf>) -> Result<Self, Failure> {
+    pub(crate) fn open(path: Option<PathBuf>) -> Result<Self, Failure> {
         let (name, of) = match &path {
             Some(path) => (path.display().to_string(), path.as_path()),
             None => ("standard input".to_owned(), Path::new("/dev/stdin")),
@@ -43,12 +43,12 @@ impl Source {
     }
 
     /// Returns the next line, unless the log is over.
-    pub(super) fn next(&mut self) -> Result<Option<Line<'_>>, Failure> {
+    pub(crate) fn next(&mut self) -> Result<Option<Line<'_>>, Failure> {
         let name = &self.name;
         self.lines.next().map_err(|error| Failure::Log(format!("cannot read {name}: {error}")))
     }
 
-    pub(super) fn show_progress(&mut self, keys: usize) {
+    pub(crate) fn show_progress(&mut self, keys: usize) {
         self.shown += 1;
         if self.shown.is_multiple_of(SHOWN) {
             self.progress.show(self.lines.bytes() as f64 / self.size.max(1) as f64, keys as u64);
