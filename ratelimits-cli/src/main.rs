@@ -20,6 +20,7 @@ mod progress;
 mod reset;
 mod scan;
 mod simulate;
+mod suggest;
 mod summary;
 mod table;
 mod target;
@@ -55,6 +56,7 @@ enum Command {
     Override(overrides::Overrides),
     Simulate(simulate::Simulate),
     Verify(verify::Verify),
+    Suggest(suggest::Suggest),
     Completions(completions::Completions),
 }
 
@@ -68,7 +70,9 @@ impl Command {
             Command::Pause(pause) => &mut pause.connection,
             Command::Reset(reset) => &mut reset.connection,
             Command::Override(overrides) => overrides.connection(),
-            Command::Simulate(_) | Command::Verify(_) | Command::Completions(_) => return None,
+            Command::Simulate(_) | Command::Verify(_) | Command::Suggest(_) | Command::Completions(_) => {
+                return None;
+            }
         })
     }
 }
@@ -88,6 +92,7 @@ fn main() -> ExitCode {
         Command::Override(overrides) => wait_for(overrides.run()),
         Command::Simulate(simulate) => simulate.run(),
         Command::Verify(verify) => verify.run(),
+        Command::Suggest(suggest) => code(suggest.run()),
         Command::Completions(completions) => code(completions.run::<Cli>()),
     }
 }

@@ -10,7 +10,7 @@ use ratelimit_runtime::{ArgumentValue, Policy};
 use ratelimit_syntax::AttributeKind;
 
 use crate::message::write_message;
-use invalid_text::InvalidText;
+pub(crate) use invalid_text::InvalidText;
 use literal::Literal;
 use parsing::{Argument, Value};
 

@@ -21,6 +21,16 @@ pub(crate) struct Selection {
 }
 
 impl Selection {
+    /// Returns the field that calls are counted by.
+    pub(crate) fn key(&self) -> &Field {
+        &self.key
+    }
+
+    /// Returns the field with the permits of a call.
+    pub(crate) fn cost(&self) -> Option<&Field> {
+        self.cost.as_ref()
+    }
+
     /// Returns whether each line says what its call takes.
     pub(crate) fn has_cost(&self) -> bool {
         self.cost.is_some()

@@ -3,4 +3,6 @@
 mod command;
 mod planted;
 mod simulate;
+mod suggest;
+mod suggested;
 mod verify;
