@@ -52,21 +52,35 @@ impl Report {
 
     pub(super) fn text(&self) -> String {
         let suggested = self.trade.iter().find(|row| row.suggested);
-        let why = match suggested.map(|row| &row.numbers) {
-            Some(Numbers::TokenBucket { .. }) => {
-                "The product of rate and burst is smallest there. Below, the burst grows faster than the rate falls; above, the rate \
-                 grows faster\nthan the burst falls."
-            }
-            _ => "No lower limit refuses as few.",
-        };
         let parts = [
             format!("{} to {}, held out from {} on\n", self.from, self.to, self.held_out_from),
             suggested.map(|row| self.parts(row.outcomes)).unwrap_or_default(),
             self.trade(),
-            format!("{why}\n"),
+            self.why(),
             format!("{}\n", self.attribute),
         ];
         parts.join("\n")
+    }
+
+    /// Says what the suggested numbers have before the others.
+    fn why(&self) -> String {
+        if !self.is_of_buckets() {
+            return "No lower limit refuses as few.\n".to_owned();
+        }
+        let is_suggested = |row: Option<&Row>| row.is_some_and(|row| row.suggested);
+        let below = match is_suggested(self.trade.first()) {
+            true => "At lower rates, a burst that suffices would not refill ten times within the log.",
+            false => "Below, the burst grows faster than the rate falls.",
+        };
+        let above = match is_suggested(self.trade.last()) {
+            true => "Higher rates save no burst.",
+            false => "Above, the rate grows faster than the burst falls.",
+        };
+        format!("The product of rate and burst is smallest there.\n{below}\n{above}\n")
+    }
+
+    fn is_of_buckets(&self) -> bool {
+        self.trade.iter().all(|row| matches!(row.numbers, Numbers::TokenBucket { .. }))
     }
 
     fn parts(&self, Outcomes { used, held_out }: Outcomes) -> String {
@@ -88,9 +102,7 @@ impl Report {
 
     /// Draws the numbers, with bars as long as the logarithm of what grows.
     fn trade(&self) -> String {
-        let is_bucket =
-            matches!(self.trade.first().map(|row| &row.numbers), Some(Numbers::TokenBucket { .. }));
-        let numbers = if is_bucket {
+        let numbers = if self.is_of_buckets() {
             vec![Column::number("rate"), Column::number("burst"), Column::number("refills in")]
         } else {
             vec![Column::number("limit"), Column::text("period")]

@@ -73,7 +73,11 @@ fn demands() -> impl Strategy<Value = Demand> {
 }
 
 fn shares() -> impl Strategy<Value = Share> {
-    prop::sample::select(vec!["0%", "3%", "10%", "30%"]).prop_map(|share| share.parse().unwrap())
+    prop::sample::select(vec!["0%", "3%", "10%", "30%", "90%"]).prop_map(|share| share.parse().unwrap())
+}
+
+fn config() -> ProptestConfig {
+    ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(64) }
 }
 
 /// Returns the smallest number up to a largest with which at most so many calls are refused.
@@ -82,7 +86,7 @@ fn smallest(most: u64, largest: u64, refused: impl Fn(u64) -> u64) -> Option<u64
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(config())]
 
     #[test]
     fn buckets_are_the_smallest(demand in demands(), share in shares()) {
@@ -142,6 +146,8 @@ proptest! {
 }
 
 proptest! {
+    #![proptest_config(config())]
+
     #[test]
     fn with_costs_all_buckets_refuse_few_enough(
         calls in prop::collection::vec((0usize..2, 0..SECOND, 0u64..9), 20..60),

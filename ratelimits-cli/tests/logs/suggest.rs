@@ -31,8 +31,9 @@ held out    400     2       80  20.0000 %             2
  50/min      3        3.6s  16.5000 %  17.0000 %  ##############################
 100/min      2        1.2s   0.0000 %   0.0000 %  ########################
 
-The product of rate and burst is smallest there. Below, the burst grows faster than the rate falls; above, the rate grows faster
-than the burst falls.
+The product of rate and burst is smallest there.
+At lower rates, a burst that suffices would not refill ten times within the log.
+Above, the rate grows faster than the burst falls.
 
 #[rate_limit(rate = "48/min", burst = 3, key = tenant)]
 "#;
