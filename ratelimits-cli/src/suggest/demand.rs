@@ -23,7 +23,7 @@ pub(super) struct Demand {
 }
 
 /// One of so many calls is held out.
-const HELD_OUT: usize = 5;
+pub(super) const HELD_OUT: usize = 5;
 
 impl Demand {
     /// Sorts calls, which are in the order of their lines. Calls at one time are all held out, or none is. Returns nothing if all

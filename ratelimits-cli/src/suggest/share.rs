@@ -20,10 +20,10 @@ impl Share {
         (u128::from(calls) * u128::from(self.parts) / u128::from(WHOLE)) as u64
     }
 
-    /// Returns the fewest calls of which so many are no larger share, if there are any.
-    pub(super) fn fewest_calls(self, refused: u64) -> Option<u64> {
-        let fewest = (u128::from(refused) * u128::from(WHOLE)).checked_div(u128::from(self.parts))?;
-        u64::try_from(fewest).ok()
+    /// Returns the fewest calls of which so many are no larger share: as many as there can be, if the share is none.
+    pub(super) fn fewest_calls(self, refused: u64) -> u64 {
+        let fewest = (u128::from(refused) * u128::from(WHOLE)).checked_div(u128::from(self.parts));
+        fewest.and_then(|fewest| fewest.try_into().ok()).unwrap_or(u64::MAX)
     }
 
     /// Returns a tenth of the share.
@@ -94,7 +94,7 @@ mod tests {
         assert_eq!((share.of(999), share.of(1_000), share.of(u64::MAX)), (0, 1, u64::MAX / 1_000));
         assert_eq!(
             (share.fewest_calls(20), "0%".parse::<Share>().unwrap().fewest_calls(20)),
-            (Some(20_000), None)
+            (20_000, u64::MAX)
         );
         assert_eq!(share.tenth(), "0.01%".parse().unwrap());
         assert_eq!(share.tenfold(), "1%".parse().ok());
