@@ -64,7 +64,7 @@ pub(crate) struct Suggest {
     /// What limits the calls. For a leaky bucket take the numbers of a token bucket: a capacity is a burst.
     #[arg(long, default_value = "token-bucket")]
     algorithm: Algorithm,
-    /// The period of a window, as in an attribute: 1h, or for a fixed window also day, week, month or year.
+    /// The period of a window, as in an attribute: 1h, or for a fixed window also day, week, month or year, in UTC.
     #[arg(long, value_name = "DURATION", required_if_eq_any = [("algorithm", "fixed-window"), ("algorithm", "sliding-window")])]
     period: Option<String>,
     #[command(flatten)]
@@ -92,7 +92,7 @@ impl Suggest {
         let demand = Demand::new(calls).ok_or_else(|| too_short("all of its calls are at one time"))?;
         let (trade, place) = choose(&demand, self.refuse_at_most, window)?;
         let attribute = format!("#[{}]", trade[place].attribute(&arguments));
-        let suggested = policy(&attribute)?;
+        let suggested: PolicyText = attribute.parse().map_err(usage)?;
         let row = |(at, numbers): (usize, Numbers)| {
             let outcomes = trial::outcomes(&numbers.spec().map_err(usage)?, &demand);
             Ok(Row { numbers, outcomes, suggested: at == place })
@@ -160,16 +160,12 @@ fn choose(demand: &Demand, share: Share, window: Option<Window>) -> Result<(Vec<
         return bucket::buckets(demand, share)
             .ok_or_else(|| too_short("no bucket that refuses as few refills ten times within it"));
     };
-    let too_many = || {
-        usage(
+    window::windows(demand, share, &window).ok_or_else(|| match window(1) {
+        Numbers::SlidingWindow { .. } => usage(
             "a sliding window counts at most 10,000 permits, which are too few; shorten the period, or use `--algorithm fixed-window`",
-        )
-    };
-    window::windows(demand, share, window).ok_or_else(too_many)
-}
-
-fn policy(attribute: &str) -> Result<PolicyText, Failure> {
-    attribute.parse().map_err(usage)
+        ),
+        _ => usage("a limit is at most 10^12 permits, which are too few; count the cost of calls in a larger unit"),
+    })
 }
 
 fn usage(problem: impl ToString) -> Failure {

@@ -193,6 +193,10 @@ fn a_line_that_cannot_be_read_is_an_error() {
     let problem = "error: a sliding window counts at most 10,000 permits, which are too few; shorten the period, or use `--algorithm \
                    fixed-window`\n";
     assert_eq!((run.err.as_str(), run.code), (problem, Some(2)));
+    let costs = ["--key", "2", "--cost", "3", "--algorithm", "fixed-window", "--period", "1h"];
+    let run = suggest(&costs, "100 a 1000000000001\n101 a 1\n");
+    let problem = "error: a limit is at most 10^12 permits, which are too few; count the cost of calls in a larger unit\n";
+    assert_eq!((run.err.as_str(), run.code), (problem, Some(2)));
 }
 
 #[test]
