@@ -24,6 +24,8 @@ mod plain;
 pub mod settled_gcra;
 mod shape;
 pub mod sliding_window;
+#[cfg(test)]
+mod small_models;
 mod spec;
 mod state;
 mod verdict;
