@@ -3,7 +3,6 @@
 //! It cannot leave bytes unacknowledged: the operating system acknowledges them under every fault.
 
 mod connection;
-mod tests;
 
 use std::collections::HashMap;
 use std::fmt::Display;

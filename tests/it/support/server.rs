@@ -179,8 +179,7 @@ impl Server {
 
     fn try_start(arguments: impl Fn(u16, &Path) -> Vec<String>) -> Result<Server, String> {
         let port = ports::free();
-        let dir =
-            PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("redis-{}-{port}", std::process::id()));
+        let dir = scratch().join(format!("redis-{}-{port}", std::process::id()));
         std::fs::create_dir_all(&dir).expect("the target directory is writable");
         let arguments = arguments(port, &dir);
         let process = Mutex::new(process::spawn(&arguments, &dir));
@@ -215,6 +214,11 @@ impl Server {
     pub(crate) fn log(&self) -> String {
         std::fs::read_to_string(self.dir.join("log")).unwrap_or_else(|error| error.to_string())
     }
+}
+
+/// Returns where servers have their files: in a test cargo's folder for that.
+fn scratch() -> PathBuf {
+    option_env!("CARGO_TARGET_TMPDIR").map_or_else(std::env::temp_dir, PathBuf::from)
 }
 
 /// Runs one command and panics if it fails.

@@ -1,5 +1,6 @@
-//! Tests of the servers, apart from them because the tests of `ratelimits-cli` share these.
+//! Tests of the servers and the proxy, apart from them because other packages share these.
 
 mod cluster;
+mod proxy;
 mod sentinels;
 mod server;

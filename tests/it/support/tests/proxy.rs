@@ -4,8 +4,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Handle;
 
-use super::{Fault, Proxy};
 use crate::support::client::{connect, get, increment};
+use crate::support::proxy::{Fault, Proxy};
 use crate::support::server::Server;
 use crate::support::until::until;
 
