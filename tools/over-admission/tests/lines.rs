@@ -1,0 +1,40 @@
+//! Short runs of the program itself, with `ratelimits verify` and real servers.
+
+use std::process::{Command, Output};
+
+/// Runs the program, with the command beside it.
+fn over_admission(arguments: &[&str]) -> Output {
+    let profile = if cfg!(debug_assertions) { "dev" } else { "release" };
+    let build = ["build", "--quiet", "-p", "ratelimits-cli", "--profile", profile];
+    let built = Command::new(env!("CARGO")).args(build).status().expect("cargo runs");
+    assert!(built.success());
+    let output = Command::new(env!("CARGO_BIN_EXE_over-admission")).args(arguments).output();
+    output.expect("the program runs")
+}
+
+#[test]
+fn planted_permit_is_found_and_nothing_else() {
+    let output = over_admission(&["line", "none", "planted"]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    let with = |line: &str, excess: &str| {
+        text.lines().filter(|text| text.starts_with(line) && text.contains(excess)).count()
+    };
+    assert_eq!(with("none on ", " 0 beyond the policy"), 4, "{text}");
+    assert_eq!(with("planted on ", " 1 beyond the policy"), 4, "{text}");
+}
+
+#[test]
+fn decisions_in_process_stay_within_their_policies() {
+    let output = over_admission(&["memory", "1"]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(text.matches(" 0 beyond the policy").count(), 4, "{text}");
+}
+
+#[test]
+fn unknown_line_is_an_error() {
+    let output = over_admission(&["line", "nothing"]);
+    assert!(!output.status.success());
+    assert!(String::from_utf8_lossy(&output.stderr).contains("no line nothing"), "{output:?}");
+}
