@@ -35,6 +35,7 @@
 //! [Redis]: self::redis
 //! [Log events]: self::logs
 //! [Benchmarks]: self::benchmarks
+//! [Over-admission]: self::over_admission
 #![doc = include_str!("../guide/README.md")]
 
 // How to.
@@ -128,3 +129,5 @@ pub mod redis {}
 pub mod logs {}
 #[doc = include_str!("../guide/benchmarks.md")]
 pub mod benchmarks {}
+#[doc = include_str!("../guide/over-admission.md")]
+pub mod over_admission {}

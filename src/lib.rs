@@ -9,6 +9,7 @@
 //! [guide]: guide
 //! [Limits in an axum service]: guide::axum
 //! [Outages]: guide::outages
+//! [Over-admission]: guide::over_admission
 //! [production checklist]: guide::production
 //! [Redis]: guide::redis
 //! [Security]: guide::security

@@ -88,7 +88,7 @@ pub(crate) const LINES: [Line; 16] = [
     line("cluster-none", "Cluster", Fault::None, "none"),
     line("cluster-move", "Cluster", Fault::SlotMove, "the slots of all keys move to another master"),
     line("cluster-failover", "Cluster", Fault::Failover, "`kill -9` of a master, and a failover"),
-    line("planted", "one server", Fault::Planted, "a control: one process too generous by one permit"),
+    line("planted", "one server", Fault::Planted, "a control: policies with one permit too many"),
 ];
 
 /// Until the fault begins, and until it ends.
