@@ -12,16 +12,25 @@ fn over_admission(arguments: &[&str]) -> Output {
     output.expect("the program runs")
 }
 
+/// Runs a line, several times if need be: on a busy machine, slow calls can make times too uncertain to find a permit.
+fn line(name: &str) -> String {
+    let mut output = over_admission(&["line", name]);
+    for _ in 0..4 {
+        if output.status.success() {
+            break;
+        }
+        output = over_admission(&["line", name]);
+    }
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
 #[test]
 fn planted_permit_is_found_and_nothing_else() {
-    let output = over_admission(&["line", "none", "planted"]);
-    let text = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
-    let with = |line: &str, excess: &str| {
-        text.lines().filter(|text| text.starts_with(line) && text.contains(excess)).count()
-    };
-    assert_eq!(with("none on ", " 0 beyond the policy"), 4, "{text}");
-    assert_eq!(with("planted on ", " 1 beyond the policy"), 4, "{text}");
+    for (name, found) in [("none", " 0 beyond the policy"), ("planted", " 1 beyond the policy")] {
+        let text = line(name);
+        assert_eq!(text.matches(found).count(), 4, "{text}");
+    }
 }
 
 #[test]
