@@ -28,6 +28,7 @@ mod random;
 mod rate_bound;
 mod refunds;
 mod simulate;
+mod simulation;
 mod stacks;
 mod store_down;
 mod store_events;

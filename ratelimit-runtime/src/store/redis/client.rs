@@ -17,6 +17,7 @@ use super::node::NodeRequest;
 use super::scripts::{self, Form, Invocation, Scripts};
 use super::server_time::ServerTime;
 use crate::algorithm::AlgorithmSpec;
+use crate::base::runtime::BACKGROUND;
 use crate::store::charge::{Charge, Outcome};
 use crate::store::correction::{Corrected, Correction};
 use crate::store::error::StoreError;
@@ -44,7 +45,7 @@ pub(super) struct Client {
 impl Client {
     pub(super) fn new(deployment: Arc<Deployment>, timeout: Duration, scripts: Arc<Scripts>) -> Self {
         let (has_slots, knows_correct) = (AtomicBool::new(false), AtomicBool::new(false));
-        let (holds, time) = (Holds::new(HOLD_TTL), ServerTime::default());
+        let (holds, time) = (Holds::new(HOLD_TTL, || BACKGROUND.handle()), ServerTime::default());
         Client { deployment, timeout, scripts, has_slots, knows_correct, holds, time }
     }
 

@@ -8,16 +8,17 @@ use std::collections::HashMap;
 use std::fmt;
 use std::future::pending;
 use std::hash::{BuildHasher, RandomState};
+use std::io;
 use std::marker;
 use std::mem;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
-use tokio::time::Instant as Deadline;
+use tokio::time::Instant;
 
 use super::scripts::key_text;
 use crate::algorithm::AlgorithmSpec;
@@ -44,6 +45,7 @@ pub(super) struct Holds(Arc<Shared>);
 
 struct Shared {
     ttl: Duration,
+    speaker: Speaker,
     accounts: Mutex<Accounts>,
     /// The id of this process, and the number by which the store knows it, which no other process has.
     process: OnceLock<(u32, u64)>,
@@ -58,6 +60,9 @@ struct Shared {
     /// Whether Redis has not replied to its last words.
     is_silent: AtomicBool,
 }
+
+/// Returns the runtime of the task that speaks.
+pub(super) type Speaker = fn() -> io::Result<Handle>;
 
 type Send = Box<dyn Fn(Option<&Handle>, Correction, OnCorrected) + marker::Send + Sync>;
 
@@ -81,9 +86,10 @@ struct KeyAccount {
 }
 
 impl Holds {
-    pub(super) fn new(ttl: Duration) -> Self {
+    pub(super) fn new(ttl: Duration, speaker: Speaker) -> Self {
         Holds(Arc::new(Shared {
             ttl,
+            speaker,
             accounts: Mutex::default(),
             process: OnceLock::new(),
             send: OnceLock::new(),
@@ -113,6 +119,10 @@ impl Holds {
         self.0.ttl
     }
 
+    pub(super) fn speaker(&self) -> Speaker {
+        self.0.speaker
+    }
+
     /// Waits until Redis knows what this process holds of these keys.
     ///
     /// # Errors
@@ -121,13 +131,13 @@ impl Holds {
     pub(super) async fn until_reported(
         &self,
         charges: &[Charge],
-        deadline: Deadline,
+        deadline: Instant,
     ) -> Result<(), StoreError> {
         while !self.may_ask_again(charges) {
-            let at = (Deadline::now() + REPORTS).min(deadline);
+            let at = (Instant::now() + REPORTS).min(deadline);
             let runtime = Handle::try_current().map_err(|_| StoreError::transient(LOST))?;
             until(&runtime, at, pin!(pending::<()>())).await?;
-            if Deadline::now() >= deadline {
+            if Instant::now() >= deadline {
                 return Err(StoreError::transient(LOST));
             }
         }

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use crate::base::random::random;
 
-/// Returns the duration times a random factor between 0.75 and 1.25.
+/// Returns the duration times a random factor between 0.75 and 1.25. Tests can be repeated.
 pub(super) fn jittered(duration: Duration) -> Duration {
-    duration.mul_f64(0.75 + random() / 2.0)
+    let random = if cfg!(feature = "test-util") { 0.5 } else { random() };
+    duration.mul_f64(0.75 + random / 2.0)
 }
 
 /// Returns the items in random order.

@@ -117,7 +117,10 @@ impl RedisStore {
     #[cfg(feature = "test-util")]
     pub fn over(dial: impl Dial) -> Self {
         let node = Node::new(Target::Stream(Dialer::new(dial)));
-        RedisStore::new(Arc::new(Deployment::Node(node)), Self::DEADLINE)
+        // The clock of a test's runtime may be paused.
+        let speaker = || Handle::try_current().map_err(std::io::Error::other);
+        let store = RedisStore::new(Arc::new(Deployment::Node(node)), Self::DEADLINE);
+        store.with_client(|client| Client { holds: Holds::new(HOLD_TTL, speaker), ..client })
     }
 
     fn new(deployment: Arc<Deployment>, timeout: Duration) -> Self {
@@ -138,7 +141,7 @@ impl RedisStore {
     #[must_use]
     pub(crate) fn with_hold_ttl(self, hold_ttl: Duration) -> Self {
         let least = (4 * self.client.timeout).max(MIN_HOLD_TTL);
-        let holds = Holds::new(hold_ttl.max(least).min(MAX_DEADLINE));
+        let holds = Holds::new(hold_ttl.max(least).min(MAX_DEADLINE), self.client.holds.speaker());
         self.with_client(|client| Client { holds, ..client })
     }
 
@@ -162,9 +165,10 @@ impl RedisStore {
     }
 
     fn with_client(self, change: impl FnOnce(Client) -> Client) -> Self {
-        let Client { deployment, timeout, scripts, .. } = &*self.client;
+        let Client { deployment, timeout, scripts, holds, .. } = &*self.client;
         let client = Client::new(Arc::clone(deployment), *timeout, Arc::clone(scripts));
-        let client = Arc::new(change(client));
+        let holds = Holds::new(holds.ttl(), holds.speaker());
+        let client = Arc::new(change(Client { holds, ..client }));
         send_holds_by(&client, &self.corrections);
         RedisStore { client, ..self }
     }

@@ -11,7 +11,6 @@ use tokio::time::{sleep, timeout};
 
 use super::{Accounts, Holds, KeyAccount, Shared, now};
 use crate::algorithm::AlgorithmSpec;
-use crate::base::runtime::BACKGROUND;
 use crate::key::Key;
 use crate::store::account::{Message, Reply, Sent};
 use crate::store::correction::{Corrected, Correction, CorrectionKind};
@@ -24,9 +23,9 @@ const LOOKS: u32 = 20;
 const GATHERS: Duration = Duration::from_millis(2);
 
 impl Holds {
-    /// Speaks for the accounts until there are none, by a task of a runtime of our own, which no call of the program holds up.
+    /// Speaks for the accounts until there are none, by a task of a runtime that no call of the program holds up.
     pub(super) fn start_speaking(&self) {
-        let Ok(runtime) = BACKGROUND.handle() else {
+        let Ok(runtime) = self.speaker()() else {
             // The next take tries again. Without the thread, holds end with their time.
             self.lock().is_speaking = false;
             return;
@@ -52,7 +51,7 @@ impl Holds {
         });
         let correction = Correction { key: key.clone(), spec, cost: 0, kind: CorrectionKind::Holds(sent) };
         let is_release = matches!(sent.message, Message::Release(_));
-        let runtime = if is_release { None } else { BACKGROUND.handle().ok() };
+        let runtime = if is_release { None } else { self.speaker()().ok() };
         send(runtime.as_ref(), correction, done);
     }
 
@@ -61,7 +60,7 @@ impl Holds {
         // Dropped without having run, as by a runtime that has ended, the task sends it at once.
         let client = self.0.keep.get().and_then(|keep| keep());
         let unsent = UnsentRelease { holds: self.clone(), key: key.clone(), _client: client };
-        if let Ok(runtime) = Handle::try_current().or_else(|_| BACKGROUND.handle()) {
+        if let Ok(runtime) = Handle::try_current().or_else(|_| self.speaker()()) {
             runtime.spawn(async move {
                 // A call that waits in this process asks first.
                 yield_now().await;

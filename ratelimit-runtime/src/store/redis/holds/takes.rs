@@ -4,7 +4,6 @@ use super::{Holds, now, permits};
 use crate::algorithm::Verdict;
 use crate::algorithm::believed_holds::Taken;
 use crate::algorithm::holds::HoldsSpec;
-use crate::base::runtime::BACKGROUND;
 use crate::key::Key;
 use crate::store::account::{Reply, Sent};
 use crate::store::charge::{Charge, Outcome};
@@ -40,7 +39,7 @@ impl Holds {
         for (decision, charges) in decisions.enumerate() {
             for (index, charge) in charges.iter().enumerate() {
                 if charge.is_take() {
-                    if let (true, Err(error)) = (asked.is_empty(), BACKGROUND.handle()) {
+                    if let (true, Err(error)) = (asked.is_empty(), self.speaker()()) {
                         let text = format!("there is no thread that speaks for calls that run: {error}");
                         return Err(StoreError::permanent(text));
                     }

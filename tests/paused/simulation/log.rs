@@ -1,0 +1,77 @@
+//! What happened in a schedule.
+
+use std::sync::Arc;
+
+use ratelimits::Decision;
+
+use super::bounds::Admission;
+use super::network::Link;
+
+/// A call that was admitted.
+#[derive(Debug)]
+pub(super) struct Call {
+    pub(super) process: usize,
+    pub(super) target: usize,
+    pub(super) key: u64,
+    pub(super) is_local: bool,
+    /// What it was charged, before it was settled.
+    pub(super) cost: u64,
+    pub(super) admission: Admission,
+    /// Until it is settled or refunded.
+    pub(super) decision: Option<Decision>,
+}
+
+/// A call that was refused by its policy.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Refusal {
+    pub(super) target: usize,
+    pub(super) key: u64,
+    pub(super) cost: u64,
+    /// That of its own, if the size of the bucket changes.
+    pub(super) burst: u64,
+    pub(super) at: u64,
+}
+
+/// Permits that a call holds, until this is dropped.
+#[derive(Debug)]
+pub(super) struct Held {
+    pub(super) process: usize,
+    pub(super) target: usize,
+    pub(super) key: u64,
+    pub(super) permits: u64,
+    pub(super) start: u64,
+    /// Until when the server may not know of it.
+    pub(super) unknown_until: u64,
+    /// Whether its key was reset.
+    pub(super) is_reset: bool,
+    pub(super) link: Link,
+    #[expect(dead_code, reason = "its drop ends the call")]
+    pub(super) decision: Arc<Decision>,
+}
+
+/// A pause of a key, from when it is known until when it ends at the earliest.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pause {
+    pub(super) target: usize,
+    pub(super) key: u64,
+    pub(super) from: u64,
+    pub(super) until: u64,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Log {
+    pub(super) calls: Vec<Call>,
+    pub(super) refusals: Vec<Refusal>,
+    pub(super) holds: Vec<Held>,
+    pub(super) pauses: Vec<Pause>,
+    /// When keys of all targets may have lost their states.
+    pub(super) breaks: Vec<u64>,
+    /// The same of a key: when it was reset.
+    pub(super) resets: Vec<(usize, u64, [u64; 2])>,
+    /// Permits given back unchecked: the key, when and how many.
+    pub(super) refunds: Vec<(usize, u64, u64, u64)>,
+    pub(super) problems: Vec<String>,
+    pub(super) store_errors: u64,
+    pub(super) refused: u64,
+    pub(super) admitted_holds: u64,
+}

@@ -1,0 +1,74 @@
+//! Schedules of processes that decide by one Redis, through a network that loses, delays and doubles what they say.
+//!
+//! # What is real, and what is simulated
+//!
+//! The code under test is all of the library: every process is a [`Registry`](ratelimits::Registry) with its batches, leases,
+//! remembered refusals, holds, corrections, circuit breaker, and shares of an outage. The server is a real Redis that runs the real
+//! scripts. Three things between them are simulated:
+//!
+//! - **Time.** All processes live in a runtime whose clock is paused, and which goes on when there is nothing to do at a moment. The
+//!   scripts read a clock of the simulation in place of `TIME`, and keys end by it (`server`).
+//! - **The network.** Each process dials an in-memory stream (`network`). A command takes no time, or some milliseconds; it is
+//!   executed and its reply is lost, or it is lost itself, or late by up to two seconds, or comes twice. A process can be cut off.
+//! - **Fate.** Processes die and others start. All stand still. The server loses its data, fails over to an older state, or
+//!   steps its clock (`schedule`).
+//!
+//! # What is checked
+//!
+//! Each admission is logged with the times between which it was charged: those of the call, which are one and the same where messages
+//! take no time. `bounds` compares the permits of every interval of admissions with what the policy promises to admit in as long, by
+//! [`Promise`](ratelimit_runtime::Promise), as `ratelimits verify` does. A promise is widened by what the faults of the schedule
+//! cost, and by nothing else:
+//!
+//! - a loss of data, a failover, a clock that steps forward, or a reset divides the intervals around it, which costs one capacity;
+//! - leases add their life to the length of intervals;
+//! - calls that used more than their estimate count in full from when that is settled;
+//! - what a process admits during an outage keeps the promise of its share, also together with what Redis admits to it meanwhile.
+//!
+//! Lost, late and doubled messages, stalls and deaths widen nothing. Where there was no fault at all, a refusal is an error, too,
+//! if the call would have kept the promise. When all faults have ended, each key admits its whole limit again.
+//!
+//! # Repeating a run
+//!
+//! A seed decides everything. A failure prints it with the schedule's number and the steps that it takes to fail, without those that
+//! it does not take: `RATELIMITS_SEED=… RATELIMITS_SCHEDULE=…` repeats it.
+
+mod bounds;
+mod calls;
+mod checks;
+mod log;
+mod network;
+mod process;
+mod schedule;
+mod server;
+mod steps;
+mod target;
+
+use std::sync::{Arc, Mutex};
+
+use self::schedule::{Plan, Stats};
+use self::server::Server;
+use crate::budget::budget;
+use crate::random::Random;
+
+#[test]
+fn no_interval_exceeds_what_is_promised() {
+    let seeded = Random::seeded();
+    let only = std::env::var("RATELIMITS_SCHEDULE").ok();
+    let only = only.map(|only| only.parse::<u64>().expect("RATELIMITS_SCHEDULE is a number"));
+    let schedules = only.map_or(0..budget(1_000, 1_000_000), |only| only..only + 1);
+    let server = Arc::new(Mutex::new(Server::start()));
+    let mut all = Stats::default();
+    for schedule in schedules {
+        let plan = Plan::random(seeded.run(schedule));
+        match plan.run(&server, false) {
+            Ok(stats) => all.add(&stats),
+            Err(problem) => {
+                let shortest = plan.shrink(&server);
+                let again = shortest.run(&server, true).err();
+                panic!("RATELIMITS_SCHEDULE={schedule}: {problem}\n{shortest:#?}\nthe shortest: {again:?}")
+            }
+        }
+    }
+    println!("{all:?}");
+}

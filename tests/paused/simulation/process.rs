@@ -1,0 +1,113 @@
+//! A process with the registry of the library, and what its calls tell.
+
+use std::cell::Cell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use ratelimits::{DecidedBy, Decision, Error, Limiter, OnStoreError, PolicyHandle, Registry};
+
+use super::network::Link;
+use super::target::Target;
+
+pub(super) const HOLD_TTL: Duration = Duration::from_secs(3);
+
+tokio::task_local! {
+    /// Who has decided the call of this task. Attributes do not tell.
+    static SOURCE: Cell<Option<DecidedBy>>;
+}
+
+#[derive(Debug)]
+pub(super) struct Process {
+    pub(super) id: usize,
+    pub(super) link: Link,
+    registry: Registry,
+    limiters: Vec<Limiter>,
+    /// Those of attributes whose numbers are those of each call.
+    handles: Vec<Option<PolicyHandle>>,
+    targets: Vec<Target>,
+    is_dead: AtomicBool,
+}
+
+/// A call of a process.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Request {
+    pub(super) target: usize,
+    pub(super) key: u64,
+    pub(super) cost: u64,
+    /// For how long it may wait.
+    pub(super) wait: Option<Duration>,
+    /// The burst of a bucket whose size changes.
+    pub(super) burst: u64,
+}
+
+impl Process {
+    pub(super) fn start(
+        id: usize,
+        link: Link,
+        targets: &[Target],
+        (instances, mode): (u32, OnStoreError),
+    ) -> Arc<Self> {
+        let registry = Registry::builder()
+            .instances(instances)
+            .on_store_error(mode)
+            .hold_ttl(HOLD_TTL)
+            .observer(|seen| {
+                let _ = SOURCE.try_with(|source| source.set(seen.source));
+            })
+            .over(link.clone());
+        let handle = |target: &Target| {
+            let name = target.attribute()?;
+            Some(registry.policy(name).expect("the attribute exists"))
+        };
+        let handles: Vec<_> = targets.iter().map(handle).collect();
+        let limiter = |(number, target): (usize, &Target)| match &handles[number] {
+            Some(handle) => handle.limiter_with(target.policy()),
+            None => registry.limiter(&target.name(number), target.policy()),
+        };
+        let limiters: Result<_, _> = targets.iter().enumerate().map(limiter).collect();
+        let limiters = limiters.expect("the policies are valid");
+        let (targets, is_dead) = (targets.to_vec(), AtomicBool::new(false));
+        Arc::new(Process { id, link, registry, limiters, handles, targets, is_dead })
+    }
+
+    pub(super) fn die(&self) {
+        self.is_dead.store(true, Ordering::Relaxed);
+        self.link.die();
+    }
+
+    pub(super) fn is_dead(&self) -> bool {
+        self.is_dead.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn limiter(&self, target: usize) -> &Limiter {
+        &self.limiters[target]
+    }
+
+    /// Calls, and returns who has decided.
+    pub(super) async fn call(&self, request: Request) -> Result<(DecidedBy, Option<Decision>), Error> {
+        let Request { target, key, cost, wait, burst } = request;
+        if self.targets[target].is_leased() {
+            let call = self.targets[target].call_leased(&self.registry, key, cost);
+            let call = async { (call.await, SOURCE.get().get()) };
+            let (result, source) = SOURCE.scope(Cell::new(None), call).await;
+            return result.map(|()| (source.expect("admitted calls are observed"), None));
+        }
+        let limiter = match (&self.handles[target], self.targets[target].with_burst(burst)) {
+            (Some(handle), Some(policy)) => handle.limiter_with(policy).expect("the policy is valid"),
+            _ => self.limiters[target].clone(),
+        };
+        let decision = match wait {
+            Some(wait) => limiter.acquire_n_timeout(key, cost, wait).await?,
+            None => limiter.try_acquire_n(key, cost).await?,
+        };
+        Ok((decision.source, Some(decision)))
+    }
+
+    /// Calls by two policies at once.
+    pub(super) async fn call_both(&self, requests: [Request; 2]) -> Result<Decision, Error> {
+        let charges =
+            requests.map(|request| self.limiters[request.target].charge_n(request.key, request.cost));
+        self.registry.try_acquire_all(charges).await
+    }
+}

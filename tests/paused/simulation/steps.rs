@@ -1,0 +1,110 @@
+//! The steps of a schedule, each with its own random numbers, so that one can be left out without changing the others.
+
+use super::target::Target;
+use crate::random::Random;
+
+#[derive(Clone, Debug)]
+pub(super) struct Step {
+    /// What passes before, in microseconds.
+    pub(super) gap: u64,
+    /// Whether nothing happens meanwhile: the machine stands still.
+    pub(super) is_stall: bool,
+    pub(super) action: Action,
+    pub(super) random: Random,
+}
+
+/// How much a schedule does beside calls.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Chances {
+    pub(super) corrections: bool,
+    pub(super) losses: bool,
+    pub(super) clock_steps: bool,
+    pub(super) cuts: bool,
+    pub(super) deaths: bool,
+    pub(super) stalls: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Action {
+    /// So many calls of a target at once.
+    Calls(usize, u64),
+    /// A call of two targets.
+    Both(usize, usize),
+    /// Ends a call that holds permits.
+    Release,
+    Refund,
+    Settle,
+    RefundUnchecked(usize),
+    Reset(usize),
+    Pause(usize, u64),
+    DropCalls,
+    LoseData,
+    Snapshot,
+    FailOver,
+    /// By so many microseconds.
+    StepClock(i64),
+    /// For so many milliseconds.
+    Cut(u64),
+    Die,
+}
+
+impl Chances {
+    pub(super) fn any(&self) -> bool {
+        let Chances { corrections, losses, clock_steps, cuts, deaths, stalls } = *self;
+        corrections || losses || clock_steps || cuts || deaths || stalls
+    }
+}
+
+impl Step {
+    pub(super) fn random(mut random: Random, targets: &[Target], chances: Chances) -> Self {
+        let target = random.below(targets.len() as u64) as usize;
+        let Target { limit, period, .. } = targets[target];
+        let unit = if targets[target].is_window() { period } else { period * limit };
+        let gap = match random.below(8) {
+            0 | 1 => 0,
+            2 => random.below(2_000),
+            3 => random.below(period * 2),
+            4 => random.pick(&[period - 1, period, period + 1]),
+            5 => random.pick(&[unit - 1, unit, unit + 1]),
+            6 => random.below(unit * 3),
+            _ => random.below(300_000),
+        };
+        let is_stall = chances.stalls && random.percent(15);
+        let action = Action::random(&mut random, target, targets, chances);
+        Step { gap, is_stall, action, random }
+    }
+}
+
+impl Action {
+    fn random(random: &mut Random, target: usize, targets: &[Target], chances: Chances) -> Self {
+        let other = random.below(targets.len() as u64) as usize;
+        let most = random.pick(&[1, 1, 2, targets[target].limit + 2]);
+        let chance = random.below(100);
+        match chance {
+            0..=8 if chances.corrections => match random.below(6) {
+                0 => Action::Reset(target),
+                1 => Action::Pause(target, random.below(2_000_000)),
+                2 => Action::RefundUnchecked(target),
+                3 | 4 => Action::Refund,
+                _ => Action::Settle,
+            },
+            9..=11 if chances.losses => match random.below(3) {
+                0 => Action::LoseData,
+                _ => Action::FailOver,
+            },
+            12..=14 if chances.losses => Action::Snapshot,
+            15..=17 if chances.clock_steps => {
+                let by = random.below(5_000_000) as i64;
+                Action::StepClock(if random.percent(50) { by } else { -by })
+            }
+            18..=21 if chances.cuts => Action::Cut(random.pick(&[50, 300, 1_500, 8_000])),
+            22 | 23 if chances.deaths => Action::Die,
+            24..=26 if chances.corrections => Action::DropCalls,
+            27..=36 => Action::Release,
+            37..=44 if other != target && !targets[other].is_leased() && !targets[target].is_leased() => {
+                Action::Both(target, other)
+            }
+            _ => Action::Calls(target, random.between(1, most)),
+        }
+    }
+}

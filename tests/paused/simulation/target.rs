@@ -1,0 +1,210 @@
+//! What calls are limited by: random policies, and attributes with leases.
+
+use std::time::Duration;
+
+use ratelimits::{
+    ConcurrencyLimit, Error, FixedWindow, LeakyBucket, Policy, Rate, Registry, SlidingWindow, TokenBucket,
+    count_limit, rate_limit,
+};
+
+use crate::random::Random;
+
+/// A policy by its numbers, so that a share of it can be had.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Target {
+    pub(super) kind: Kind,
+    pub(super) limit: u64,
+    /// The time of a permit or of a window, in microseconds.
+    pub(super) period: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Bucket,
+    /// A bucket whose size differs from call to call.
+    Changing,
+    /// The same, whose calls are settled.
+    Settled,
+    Meter,
+    Queue,
+    Interval,
+    Borrowing,
+    WarmingUp,
+    Window,
+    Aligned,
+    Log,
+    Counter,
+    LeasedBucket,
+    LeasedWindow,
+    Slack,
+    Holds,
+}
+
+const KINDS: [Kind; 16] = [
+    Kind::Bucket,
+    Kind::Changing,
+    Kind::Settled,
+    Kind::Meter,
+    Kind::Queue,
+    Kind::Interval,
+    Kind::Borrowing,
+    Kind::WarmingUp,
+    Kind::Window,
+    Kind::Aligned,
+    Kind::Log,
+    Kind::Counter,
+    Kind::LeasedBucket,
+    Kind::LeasedWindow,
+    Kind::Slack,
+    Kind::Holds,
+];
+
+#[rate_limit("100/s", 20, key = key, cost = cost, name = "leased-bucket", lease = 5, registry = registry)]
+async fn leased_bucket(registry: &Registry, key: u64, cost: u64) -> Result<(), Error> {
+    Ok(())
+}
+
+#[count_limit(20, "500ms", key = key, cost = cost, name = "leased-window", lease = 5, registry = registry)]
+async fn leased_window(registry: &Registry, key: u64, cost: u64) -> Result<(), Error> {
+    Ok(())
+}
+
+#[rate_limit("100/s", 100, key = key, cost = cost, name = "slack", slack = "5%", registry = registry)]
+async fn slack(registry: &Registry, key: u64, cost: u64) -> Result<(), Error> {
+    Ok(())
+}
+
+/// Never called itself: its limiters have the numbers of their calls.
+#[expect(dead_code, reason = "limiters have its name")]
+#[rate_limit(rate = rate, burst = burst, key = key, name = "changing", registry = registry)]
+async fn changing(registry: &Registry, key: u64, rate: Rate, burst: u64) -> Result<(), Error> {
+    Ok(())
+}
+
+#[expect(dead_code, reason = "limiters have its name")]
+#[rate_limit(rate = rate, burst = burst, key = key, name = "settled", settle = |_| 1, registry = registry)]
+async fn settled(registry: &Registry, key: u64, rate: Rate, burst: u64) -> Result<(), Error> {
+    Ok(())
+}
+
+impl Target {
+    pub(super) fn random(random: &mut Random) -> Self {
+        let kind = random.pick(&KINDS);
+        let (limit, unit) = (random.between(1, 8), random.pick(&[100, 1_000, 37_000, 200_000]));
+        let (limit, period) = match kind {
+            Kind::LeasedBucket => (20, 10_000),
+            Kind::LeasedWindow => (20, 500_000),
+            Kind::Slack => (100, 10_000),
+            // A counter has ten parts.
+            _ => (limit, unit * random.between(1, 5) * 10),
+        };
+        Target { kind, limit, period }
+    }
+
+    pub(super) fn policy(&self) -> Policy {
+        self.share(1)
+    }
+
+    /// Returns what one of so many processes admits when it is cut off.
+    pub(super) fn share(&self, instances: u64) -> Policy {
+        let Target { kind, limit, period } = *self;
+        let micros = Duration::from_micros;
+        let rate = Rate::new(1, micros(period * instances));
+        let (bucket, full) = (TokenBucket::new(rate), micros(limit * period));
+        // What cannot be divided comes more rarely.
+        let divided = |count: u64| match count / instances {
+            0 => (1, micros((period * instances).div_ceil(count))),
+            share => (share, micros(period)),
+        };
+        let (share, window) = divided(limit);
+        match kind {
+            Kind::Bucket | Kind::Changing | Kind::Settled | Kind::LeasedBucket | Kind::Slack
+                if instances == 1 =>
+            {
+                bucket.burst(limit).into()
+            }
+            Kind::Bucket | Kind::Changing | Kind::Settled | Kind::LeasedBucket | Kind::Slack => {
+                bucket.burst_for(full).into()
+            }
+            Kind::Meter if instances == 1 => LeakyBucket::new(limit, rate).into(),
+            Kind::Meter => bucket.burst_for(full).into(),
+            Kind::Queue => LeakyBucket::new(limit, rate).queue().into(),
+            Kind::Interval => {
+                let (refill, every) = divided((limit / 2).max(1));
+                let burst = (limit / instances).max(1);
+                TokenBucket::new(Rate::new(refill, every)).burst(burst).interval_refill().into()
+            }
+            Kind::Borrowing if instances == 1 => bucket.burst(limit).borrow().into(),
+            Kind::Borrowing => bucket.burst_for(full).borrow().into(),
+            Kind::WarmingUp => bucket.warmup(micros(4 * period)).into(),
+            Kind::Window | Kind::LeasedWindow => FixedWindow::new(share, window).into(),
+            // Two calls of an aligned window may be closer than it is long.
+            Kind::Aligned if limit < instances => FixedWindow::new(share, window).into(),
+            Kind::Aligned => FixedWindow::new(share, window).aligned().into(),
+            Kind::Log => SlidingWindow::new(share, window).into(),
+            Kind::Counter => {
+                let precision = micros((window.as_micros() as u64).div_ceil(10));
+                SlidingWindow::new(share, 10 * precision).precision(precision).into()
+            }
+            Kind::Holds => ConcurrencyLimit::new(limit.div_ceil(instances)).into(),
+        }
+    }
+
+    /// Returns the policy of a call whose burst is its own.
+    pub(super) fn with_burst(&self, burst: u64) -> Option<Policy> {
+        self.attribute().map(|_| Target { limit: burst, ..*self }.policy())
+    }
+
+    /// Returns the name of the attribute whose limiters have numbers of their own.
+    pub(super) fn attribute(&self) -> Option<&'static str> {
+        match self.kind {
+            Kind::Changing => Some("changing"),
+            Kind::Settled => Some("settled"),
+            _ => None,
+        }
+    }
+
+    pub(super) fn name(&self, number: usize) -> String {
+        match self.kind {
+            Kind::LeasedBucket => "leased-bucket".to_owned(),
+            Kind::LeasedWindow => "leased-window".to_owned(),
+            Kind::Slack => "slack".to_owned(),
+            kind => format!("{kind:?}-{number}"),
+        }
+    }
+
+    pub(super) fn is_leased(&self) -> bool {
+        matches!(self.kind, Kind::LeasedBucket | Kind::LeasedWindow | Kind::Slack)
+    }
+
+    /// Returns how long before a call starts its permits were charged at most, in microseconds.
+    pub(super) fn lease_life(&self) -> u64 {
+        match self.kind {
+            // As long as five permits take to refill; as the window; and 5 % of the time in which the bucket refills.
+            Kind::LeasedBucket | Kind::Slack => 50_000,
+            Kind::LeasedWindow => 500_000,
+            _ => 0,
+        }
+    }
+
+    pub(super) fn is_window(&self) -> bool {
+        matches!(self.kind, Kind::Window | Kind::Aligned | Kind::LeasedWindow)
+    }
+
+    /// Whether calls may wait for permits.
+    pub(super) fn waits(&self) -> bool {
+        matches!(
+            self.kind,
+            Kind::Bucket | Kind::Changing | Kind::Settled | Kind::Queue | Kind::Borrowing | Kind::Interval
+        )
+    }
+
+    /// Calls the function with the attribute of a lease.
+    pub(super) async fn call_leased(&self, registry: &Registry, key: u64, cost: u64) -> Result<(), Error> {
+        match self.kind {
+            Kind::LeasedBucket => leased_bucket(registry, key, cost).await,
+            Kind::LeasedWindow => leased_window(registry, key, cost).await,
+            _ => slack(registry, key, cost).await,
+        }
+    }
+}
