@@ -43,7 +43,7 @@ impl Run {
         let mut last = String::new();
         for _ in 0..10 {
             match process.limiter(number).peek(key).await {
-                Ok(decision) if decision.source == DecidedBy::Redis => {
+                Ok(decision) if decision.source != DecidedBy::Local => {
                     // A cold bucket has what it had, and a queue one more than wait.
                     let is_full = decision.remaining == decision.limit || target.kind == Kind::WarmingUp;
                     if !is_full {
@@ -96,7 +96,9 @@ impl Run {
         let widening = Widening { breaks, refunds: refunds.clone(), life: target.lease_life() };
         let windows = match target.kind {
             Kind::Window if self.plan.is_clean() => Windows::Known,
-            Kind::Aligned if !self.plan.chances.clock_steps => Windows::From(epoch),
+            Kind::Aligned if !self.plan.chances.clock_steps && self.plan.mode.is_some() => {
+                Windows::From(epoch)
+            }
             _ => Windows::Unknown,
         };
         let promise = target.policy().promise().map_err(|error| error.to_string())?;

@@ -42,20 +42,20 @@ pub(super) struct Request {
 }
 
 impl Process {
+    /// Without a mode for when the server fails, there is none: it decides alone.
     pub(super) fn start(
         id: usize,
         link: Link,
         targets: &[Target],
-        (instances, mode): (u32, OnStoreError),
+        (instances, mode): (u32, Option<OnStoreError>),
     ) -> Arc<Self> {
-        let registry = Registry::builder()
-            .instances(instances)
-            .on_store_error(mode)
-            .hold_ttl(HOLD_TTL)
-            .observer(|seen| {
-                let _ = SOURCE.try_with(|source| source.set(seen.source));
-            })
-            .over(link.clone());
+        let registry = Registry::builder().instances(instances).hold_ttl(HOLD_TTL).observer(|seen| {
+            let _ = SOURCE.try_with(|source| source.set(seen.source));
+        });
+        let registry = match mode {
+            Some(mode) => registry.on_store_error(mode).over(link.clone()),
+            None => registry.in_memory(),
+        };
         let handle = |target: &Target| {
             let name = target.attribute()?;
             Some(registry.policy(name).expect("the attribute exists"))

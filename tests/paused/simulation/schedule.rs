@@ -27,7 +27,8 @@ pub(super) struct Plan {
     pub(super) processes: usize,
     pub(super) network: Network,
     pub(super) chances: Chances,
-    pub(super) mode: OnStoreError,
+    /// What happens without the server, if there is one.
+    pub(super) mode: Option<OnStoreError>,
     pub(super) steps: Vec<Step>,
     random: Random,
 }
@@ -62,7 +63,7 @@ impl Plan {
                 true
             }
         });
-        let is_clean = random.percent(35);
+        let (is_clean, is_alone) = (random.percent(35), random.percent(15));
         let mut sometimes = |percent| !is_clean && random.percent(percent);
         let chances = Chances {
             corrections: sometimes(50),
@@ -76,8 +77,12 @@ impl Plan {
         let (lost, late, doubled) = (percent(), percent(), percent());
         let latency = if is_clean { 0 } else { random.pick(&[0, 0, 3, 40]) };
         let network = Network { lost, late, doubled, latency };
-        let mode = random.pick(&[OnStoreError::Local, OnStoreError::Local, OnStoreError::Deny]);
+        let mode = Some(random.pick(&[OnStoreError::Local, OnStoreError::Local, OnStoreError::Deny]));
         let processes = random.between(1, 4) as usize;
+        let (mode, processes, network, chances) = match is_alone {
+            true => (None, 1, Network::default(), chances.without_server()),
+            false => (mode, processes, network, chances),
+        };
         let mut steps = Vec::new();
         for number in 0..random.between(STEPS.start, STEPS.end) {
             steps.push(Step::random(random.run(number + 1), &targets, chances));

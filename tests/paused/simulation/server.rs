@@ -75,14 +75,18 @@ impl Server {
         };
         let (scripts, known) = (HashMap::new(), HashSet::new());
         let begun = Instant::now();
-        Server { process, dir, connection, scripts, known, begun, stepped: 0, snapshots: 0 }
+        let mut server = Server { process, dir, connection, scripts, known, begun, stepped: 0, snapshots: 0 };
+        for script in
+            [ratelimit_lua::decide(None), ratelimit_lua::decide(Some("gcra")), ratelimit_lua::correct()]
+        {
+            server.learn(script.as_bytes());
+        }
+        server
     }
 
     /// Begins a schedule: there is no data, and its time is 0.
     pub(super) fn clear(&mut self, forgets_scripts: bool) {
-        if forgets_scripts {
-            self.known.clear();
-        }
+        self.known = if forgets_scripts { HashSet::new() } else { self.scripts.keys().cloned().collect() };
         (self.begun, self.stepped, self.snapshots) = (Instant::now(), 0, 0);
         self.lose_data();
     }

@@ -49,6 +49,11 @@ pub(super) enum Action {
 }
 
 impl Chances {
+    /// Returns what happens to a process that decides alone.
+    pub(super) fn without_server(self) -> Self {
+        Chances { losses: false, clock_steps: false, cuts: false, deaths: false, ..self }
+    }
+
     pub(super) fn any(&self) -> bool {
         let Chances { corrections, losses, clock_steps, cuts, deaths, stalls } = *self;
         corrections || losses || clock_steps || cuts || deaths || stalls
