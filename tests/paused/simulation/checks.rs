@@ -18,6 +18,8 @@ use super::target::{Kind, Target};
 const CALM: Duration = Duration::from_secs(15);
 /// The longest pause, and step of the clock.
 const LONGEST: u64 = 8_000_000;
+/// For how long after an outage what the server admits counts in the share of a process.
+const FLAPPING: u64 = 60_000_000;
 
 impl Run {
     /// Ends all faults and calls, and waits until every key is as new.
@@ -126,8 +128,31 @@ impl Run {
         let processes = calls.iter().map(|call| call.process).max().unwrap_or_default();
         (0..=processes).try_for_each(|process| {
             let local = of(&|call| call.is_local && call.process == process);
-            check(share, Windows::Unknown, &local, &widening).map_err(|error| format!("local: {error}"))
+            check(share, Windows::Unknown, &local, &widening).map_err(|error| format!("local: {error}"))?;
+            if self.plan.chances.corrections {
+                return Ok(());
+            }
+            self.mirrored(log, &calls, process).iter().try_for_each(|mirrored| {
+                let all: Vec<_> = local
+                    .iter()
+                    .filter(|call| call.start > mirrored.end)
+                    .chain([mirrored])
+                    .copied()
+                    .collect();
+                check(share, Windows::Unknown, &all, &widening).map_err(|error| format!("mirrored: {error}"))
+            })
         })
+    }
+
+    /// Returns the calls of a key that the server has admitted to a process during an outage, or soon after it. A permit of each counts
+    /// in the share as well.
+    fn mirrored(&self, log: &Log, calls: &[&Call], process: usize) -> Vec<Admission> {
+        let outages = log.calls.iter().filter(|call| call.is_local && call.process == process);
+        let outages: Vec<u64> = outages.map(|call| call.admission.end).collect();
+        let follows = |at: u64| outages.iter().any(|outage| *outage < at && at < outage + FLAPPING);
+        let remote = calls.iter().filter(|call| !call.is_local && call.process == process);
+        let remote = remote.map(|call| call.admission.end).filter(|at| follows(*at));
+        remote.map(|at| Admission { start: at, end: at, permits: 1, excess: 0, settled: 0 }).collect()
     }
 
     /// A refusal that the promise did not call for is an error.
