@@ -67,7 +67,9 @@ pub(super) fn exceeded(
         {
             break;
         }
-        sum += call.permits;
+        // A call that waits when the state is lost keeps its slot beside those that come then.
+        let waits = widening.breaks.iter().any(|[from, to]| call.start <= *to && *from < call.end);
+        sum += if waits && call.start < call.end { 0 } else { call.permits };
         largest = largest.max(call.permits);
         if call.settled >= last.start {
             unsettled += call.excess;
@@ -79,6 +81,12 @@ pub(super) fn exceeded(
         let refunds = widening.refunds.iter().filter(|(at, _)| *at <= last.end);
         let more = unsettled + refunds.map(|(_, permits)| permits).sum::<u64>();
         let length = last.end - start;
+        // It promises nothing of longer ones: what is settled counts for a period from then on.
+        if let Promise::SlidingWindow { period, .. } = promise
+            && length >= period / 1000
+        {
+            break;
+        }
         let allowed = match windows {
             Windows::Unknown => {
                 bound(promise, length, largest) + u128::from(breaks) * bound(promise, 0, largest)
@@ -119,7 +127,7 @@ fn bound(promise: Promise, micros: u64, largest: u64) -> u128 {
         Promise::OpenedWindows { limit, period } | Promise::AlignedWindows { limit, period } => {
             u128::from(limit) * (times(period) + 2)
         }
-        Promise::SlidingWindow { limit, period, .. } => u128::from(limit) * (times(period) + 1),
+        Promise::SlidingWindow { limit, .. } => u128::from(limit),
         promise => unreachable!("{promise:?}"),
     }
 }

@@ -90,7 +90,7 @@ impl Run {
     fn request(&self, target: usize, key: u64, random: &mut Random) -> Request {
         let Target { limit, .. } = self.plan.targets[target];
         let cost = if random.percent(75) { 1 } else { random.between(1, limit.min(3)) };
-        let may_wait = self.plan.targets[target].waits() && random.percent(25);
+        let may_wait = random.percent(25) && self.plan.waits && self.plan.targets[target].waits();
         let wait = may_wait.then(|| Duration::from_micros(random.below(3_000_000)));
         Request { target, key, cost, wait, burst: random.between(cost, limit.max(cost)) }
     }
@@ -218,8 +218,11 @@ impl Run {
     fn take_decision(&self, random: &mut Random, change: impl FnOnce(&mut Call)) -> Option<Decision> {
         let mut log = self.log();
         let mut calls: Vec<_> = log.calls.iter_mut().filter(|call| call.decision.is_some()).collect();
-        let at = random.below(calls.len().max(1) as u64) as usize;
-        let call = calls.get_mut(at)?;
+        // Mostly a recent one.
+        let among = if random.percent(70) { 6 } else { calls.len() };
+        let back = random.below(among.clamp(1, calls.len().max(1)) as u64) as usize;
+        let at = calls.len().checked_sub(1 + back)?;
+        let call = &mut calls[at];
         change(call);
         call.decision.take()
     }

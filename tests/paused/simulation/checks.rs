@@ -97,7 +97,7 @@ impl Run {
         let breaks = resets.clone().chain(log.breaks.iter().map(|at| [*at, *at])).collect();
         let widening = Widening { breaks, refunds: refunds.clone(), life: target.lease_life() };
         let windows = match target.kind {
-            Kind::Window if self.plan.is_clean() => Windows::Known,
+            Kind::Window if self.plan.is_clean() && !self.plan.waits => Windows::Known,
             Kind::Aligned if !self.plan.chances.clock_steps && self.plan.mode.is_some() => {
                 Windows::From(epoch)
             }
@@ -120,6 +120,23 @@ impl Run {
                 && remote.iter().any(|call| starts(&call))
             {
                 return Err(format!("paused: {pause:?}, {remote:?}"));
+            }
+            // A bucket has one permit then.
+            let is_bucket =
+                matches!(target.kind, Kind::Bucket | Kind::Changing | Kind::Settled | Kind::Meter);
+            let after = remote.iter().filter(|call| call.start > pause.from);
+            let (mut permits, mut last) =
+                (refunds.iter().map(|(_, permits)| -(*permits as i64)).sum::<i64>(), 0);
+            let mut after: Vec<_> = after.copied().collect();
+            after.sort_by_key(|call| call.end);
+            for call in after.iter().filter(|_| is_bucket && !self.plan.waits) {
+                permits += call.permits as i64 - call.excess as i64;
+                last = last.max(call.end.saturating_sub(pause.until));
+                let is_void = |at: &[u64; 2]| at[0] <= call.end && at[1] >= pause.from;
+                let is_over = permits > 1 + (last / target.period) as i64;
+                if is_over && !widening.breaks.iter().any(is_void) {
+                    return Err(format!("{permits} permits after {pause:?}: {remote:?}"));
+                }
             }
         }
         let share = target.share(self.plan.processes as u64);
@@ -166,7 +183,13 @@ impl Run {
         let Refusal { cost: permits, at, burst, .. } = refusal;
         let tells = matches!(
             target.kind,
-            Kind::Bucket | Kind::Changing | Kind::Settled | Kind::Meter | Kind::Window | Kind::Log
+            Kind::Bucket
+                | Kind::Changing
+                | Kind::Settled
+                | Kind::Meter
+                | Kind::Window
+                | Kind::Aligned
+                | Kind::Log
         );
         let policy = target.with_burst(burst).unwrap_or_else(|| target.policy());
         let promise: Promise = policy.promise().map_err(|error| error.to_string())?;
@@ -176,8 +199,8 @@ impl Run {
         all.iter_mut().for_each(|call| call.end = at.min(call.end));
         all.push(refused);
         let is_due = exceeded(promise, windows, &all, refused, &Widening::default()).is_some();
-        // Calls that waited have taken permits of the future, which their starts do not tell.
-        if tells && !is_due && !target.waits() {
+        let tells = tells && !(target.is_window() && windows == Windows::Unknown);
+        if tells && !is_due && !self.plan.waits {
             return Err(format!("refused in vain: {refusal:?} by {promise:?} after {admitted:?}"));
         }
         Ok(())

@@ -27,6 +27,8 @@ pub(super) struct Plan {
     pub(super) processes: usize,
     pub(super) network: Network,
     pub(super) chances: Chances,
+    /// Whether some calls wait.
+    pub(super) waits: bool,
     /// What happens without the server, if there is one.
     pub(super) mode: Option<OnStoreError>,
     pub(super) steps: Vec<Step>,
@@ -83,11 +85,11 @@ impl Plan {
             true => (None, 1, Network::default(), chances.without_server()),
             false => (mode, processes, network, chances),
         };
-        let mut steps = Vec::new();
+        let (waits, mut steps) = (random.percent(60), Vec::new());
         for number in 0..random.between(STEPS.start, STEPS.end) {
             steps.push(Step::random(random.run(number + 1), &targets, chances));
         }
-        Plan { targets, processes, network, chances, mode, steps, random }
+        Plan { targets, processes, network, chances, waits, mode, steps, random }
     }
 
     /// Whether messages take no time and nothing fails, so that the times of calls are exact.
@@ -106,7 +108,8 @@ impl Plan {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
         let runtime = runtime.expect("a runtime starts");
         runtime.block_on(async {
-            server.lock().unwrap().clear(self.random.clone().percent(20));
+            let mut random = self.random.clone();
+            server.lock().unwrap().clear(random.percent(20), random.percent(30));
             let (server, log, begun) = (Arc::clone(server), Mutex::default(), Instant::now());
             let run = Arc::new(Run { plan: self.clone(), log, server, begun, prints });
             run.run().await

@@ -33,8 +33,8 @@ return 1";
 /// A script as the library sends it, by the hash of that, with the clock of the simulation.
 struct Script {
     original: Vec<u8>,
-    hash: String,
-    source: String,
+    /// Its hash and source, and those without its pass over plain states.
+    forms: [(String, String); 2],
 }
 
 pub(super) struct Server {
@@ -42,6 +42,8 @@ pub(super) struct Server {
     dir: PathBuf,
     connection: BufReader<UnixStream>,
     scripts: HashMap<Vec<u8>, Script>,
+    /// Whether scripts leave out their pass over plain states.
+    decides_in_full: bool,
     /// The scripts that the simulated server knows.
     known: HashSet<Vec<u8>>,
     begun: Instant,
@@ -75,7 +77,17 @@ impl Server {
         };
         let (scripts, known) = (HashMap::new(), HashSet::new());
         let begun = Instant::now();
-        let mut server = Server { process, dir, connection, scripts, known, begun, stepped: 0, snapshots: 0 };
+        let mut server = Server {
+            process,
+            dir,
+            connection,
+            scripts,
+            decides_in_full: false,
+            known,
+            begun,
+            stepped: 0,
+            snapshots: 0,
+        };
         for script in
             [ratelimit_lua::decide(None), ratelimit_lua::decide(Some("gcra")), ratelimit_lua::correct()]
         {
@@ -85,7 +97,8 @@ impl Server {
     }
 
     /// Begins a schedule: there is no data, and its time is 0.
-    pub(super) fn clear(&mut self, forgets_scripts: bool) {
+    pub(super) fn clear(&mut self, forgets_scripts: bool, decides_in_full: bool) {
+        self.decides_in_full = decides_in_full;
         self.known = if forgets_scripts { HashSet::new() } else { self.scripts.keys().cloned().collect() };
         (self.begun, self.stepped, self.snapshots) = (Instant::now(), 0, 0);
         self.lose_data();
@@ -149,15 +162,17 @@ impl Server {
         }
         let source = std::str::from_utf8(original).expect("scripts are text");
         let key = redis::Script::new(source).get_hash().as_bytes().to_vec();
-        let source = ratelimit_lua::with_time(source, NOW, EXPIRE);
-        let hash = redis::Script::new(&source).get_hash().to_owned();
-        self.scripts.insert(key.clone(), Script { original: original.to_vec(), hash, source });
+        let forms = [source.to_owned(), ratelimit_lua::without_first_pass(source)].map(|source| {
+            let source = ratelimit_lua::with_time(&source, NOW, EXPIRE);
+            (redis::Script::new(&source).get_hash().to_owned(), source)
+        });
+        self.scripts.insert(key.clone(), Script { original: original.to_vec(), forms });
         key
     }
 
     fn run(&mut self, hash: &[u8], rest: &[Vec<u8>]) -> Vec<u8> {
         let time = self.now().to_string();
-        let Script { hash, source, .. } = &self.scripts[hash];
+        let (hash, source) = &self.scripts[hash].forms[usize::from(self.decides_in_full)];
         let arguments: Vec<&[u8]> = rest.iter().map(Vec::as_slice).collect();
         let mut sent = packed(&[b"SET", b"clock", time.as_bytes()]);
         sent.extend(packed(&[&[b"EVALSHA", hash.as_bytes()], &*arguments].concat()));

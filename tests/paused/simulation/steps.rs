@@ -66,6 +66,7 @@ impl Step {
         let Target { limit, period, .. } = targets[target];
         let unit = if targets[target].is_window() { period } else { period * limit };
         let gap = match random.below(8) {
+            2..=5 if targets[target].is_leased() => random.below(2 * targets[target].lease_life()),
             0 | 1 => 0,
             2 => random.below(2_000),
             3 => random.below(period * 2),
@@ -86,27 +87,27 @@ impl Action {
         let most = random.pick(&[1, 1, 2, targets[target].limit + 2]);
         let chance = random.below(100);
         match chance {
-            0..=8 if chances.corrections => match random.below(6) {
+            0..=12 if chances.corrections => match random.below(6) {
                 0 => Action::Reset(target),
                 1 => Action::Pause(target, random.below(2_000_000)),
                 2 => Action::RefundUnchecked(target),
                 3 | 4 => Action::Refund,
                 _ => Action::Settle,
             },
-            9..=11 if chances.losses => match random.below(3) {
+            13..=15 if chances.losses => match random.below(3) {
                 0 => Action::LoseData,
                 _ => Action::FailOver,
             },
-            12..=14 if chances.losses => Action::Snapshot,
-            15..=17 if chances.clock_steps => {
+            16..=18 if chances.losses => Action::Snapshot,
+            19..=21 if chances.clock_steps => {
                 let by = random.below(5_000_000) as i64;
                 Action::StepClock(if random.percent(50) { by } else { -by })
             }
-            18..=21 if chances.cuts => Action::Cut(random.pick(&[50, 300, 1_500, 8_000])),
-            22 | 23 if chances.deaths => Action::Die,
-            24..=26 if chances.corrections => Action::DropCalls,
-            27..=36 => Action::Release,
-            37..=44 if other != target && !targets[other].is_leased() && !targets[target].is_leased() => {
+            22..=25 if chances.cuts => Action::Cut(random.pick(&[50, 300, 1_500, 8_000])),
+            26 | 27 if chances.deaths => Action::Die,
+            28..=30 if chances.corrections => Action::DropCalls,
+            31..=38 => Action::Release,
+            39..=46 if other != target && !targets[other].is_leased() && !targets[target].is_leased() => {
                 Action::Both(target, other)
             }
             _ => Action::Calls(target, random.between(1, most)),

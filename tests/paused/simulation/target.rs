@@ -193,10 +193,7 @@ impl Target {
 
     /// Whether calls may wait for permits.
     pub(super) fn waits(&self) -> bool {
-        matches!(
-            self.kind,
-            Kind::Bucket | Kind::Changing | Kind::Settled | Kind::Queue | Kind::Borrowing | Kind::Interval
-        )
+        !self.is_leased() && self.kind != Kind::WarmingUp
     }
 
     /// Calls the function with the attribute of a lease.
