@@ -8,7 +8,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use super::bounds::Admission;
-use super::log::{Call, Held, Pause, Refusal};
+use super::log::{Call, Held, Log, Pause, Refusal};
 use super::process::{HOLD_TTL, Process, Request};
 use super::schedule::{KEYS, Run};
 use super::server::Server;
@@ -160,7 +160,7 @@ impl Run {
         log.admitted_holds += 1;
         let id = process.id;
         let link = process.link.clone();
-        let unknown_until = if is_local { FOREVER } else { 0 };
+        let unknown_until = if is_local { FOREVER } else { self.unknown_until(&log, start) };
         let held = Held {
             process: id,
             target,
@@ -246,8 +246,26 @@ impl Run {
         change(&mut self.server());
         let now = self.now();
         self.log().breaks.push(now);
-        let known_again = now + (HOLD_TTL / 3).as_micros() as u64 + 500_000;
-        self.forget_holds(if self.plan.is_prompt() { known_again } else { FOREVER });
+        self.forget_holds(self.known_again(now));
+    }
+
+    /// Returns until when the server may not know of what a call holds that began then, because of losses before its reply came.
+    fn unknown_until(&self, log: &Log, start: u64) -> u64 {
+        // Messages that come late or twice may mislead a server that has lost what followed on them.
+        let since = if self.plan.is_orderly() {
+            start
+        } else {
+            start.saturating_sub(2 * HOLD_TTL.as_micros() as u64)
+        };
+        let resets = log.resets.iter().map(|(.., [_, to])| *to);
+        let last = log.breaks.iter().copied().chain(resets).filter(|at| *at >= since).max();
+        last.map_or(0, |at| self.known_again(at))
+    }
+
+    /// Returns when processes have said again what they hold, after a loss at this time.
+    fn known_again(&self, lost: u64) -> u64 {
+        let reports_after = (HOLD_TTL / 3).as_micros() as u64 + 500_000;
+        if self.plan.is_orderly() { lost.saturating_add(reports_after) } else { FOREVER }
     }
 
     fn forget_holds(&self, until: u64) {

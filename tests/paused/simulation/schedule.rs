@@ -98,6 +98,11 @@ impl Plan {
         lost + late + doubled + latency == 0 && !self.chances.any()
     }
 
+    /// Whether all that is sent is executed at once, and once.
+    pub(super) fn is_orderly(&self) -> bool {
+        self.is_prompt() && self.network.doubled == 0
+    }
+
     /// Whether all that is sent is executed at once.
     pub(super) fn is_prompt(&self) -> bool {
         let Network { lost, late, latency, .. } = self.network;
