@@ -4,7 +4,8 @@
 //!
 //! The code under test is all of the library: every process is a [`Registry`](ratelimits::Registry) with its batches, leases,
 //! remembered refusals, holds, corrections, circuit breaker, and shares of an outage. The server is a real Redis that runs the real
-//! scripts. Three things between them are simulated:
+//! scripts, in some schedules without their passes over plain states. In some, a process decides alone, by its memory store. Three
+//! things are simulated:
 //!
 //! - **Time.** All processes live in a runtime whose clock is paused, and which goes on when there is nothing to do at a moment. The
 //!   scripts read a clock of the simulation in place of `TIME`, and keys end by it (`server`).
@@ -20,13 +21,22 @@
 //! [`Promise`](ratelimit_runtime::Promise), as `ratelimits verify` does. A promise is widened by what the faults of the schedule
 //! cost, and by nothing else:
 //!
-//! - a loss of data, a failover, a clock that steps forward, or a reset divides the intervals around it, which costs one capacity;
+//! - a loss of data, a failover, a clock that steps, or a reset divides the intervals around it, which costs one capacity. Calls that
+//!   wait at that time keep their slots beside it;
 //! - leases add their life to the length of intervals;
-//! - calls that used more than their estimate count in full from when that is settled;
-//! - what a process admits during an outage keeps the promise of its share, also together with what Redis admits to it meanwhile.
+//! - what calls used beyond their estimates is added until it is settled;
+//! - what a process admits during an outage keeps the promise of its share, also together with a permit of each call that Redis admits
+//!   to it meanwhile;
+//! - holds of processes that were silent for as long as they are believed do not count, and those from before a loss not until they
+//!   are reported again. Where messages come late or twice, that is not known, and they do not count any more.
 //!
-//! Lost, late and doubled messages, stalls and deaths widen nothing. Where there was no fault at all, a refusal is an error, too,
-//! if the call would have kept the promise. When all faults have ended, each key admits its whole limit again.
+//! Lost, late and doubled messages, stalls and deaths widen nothing else. A doubled message is a decision, or is about holds:
+//! corrections are sent once, and TCP repeats nothing. Where there was no fault at all, a refusal is an error, too, if the call would
+//! have kept the promise. A paused key admits nothing, and a bucket one permit afterwards. When all faults have ended, each key admits
+//! its whole limit again.
+//!
+//! Clocks of processes step only forward, all at once, when these stand still. Overrides are tested with `usage/registry/shortcuts`,
+//! and all that a process may say of its holds in `tests/it/simulation`.
 //!
 //! # Repeating a run
 //!
