@@ -230,6 +230,9 @@ impl Run {
     fn settle_call(&self, random: &mut Random) {
         let (used, now, is_prompt) = (random.below(8), self.now(), self.plan.is_prompt());
         let decision = self.take_decision(random, |call| {
+            if !self.plan.targets[call.target].can_be_settled() {
+                return;
+            }
             call.admission.permits = used;
             call.admission.excess = used.saturating_sub(call.cost);
             // A debt that is lost or late counts all the same, as one that was not settled.

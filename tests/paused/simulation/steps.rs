@@ -1,6 +1,6 @@
 //! The steps of a schedule, each with its own random numbers, so that one can be left out without changing the others.
 
-use super::target::Target;
+use super::target::{Kind, Target};
 use crate::random::Random;
 
 #[derive(Clone, Debug)]
@@ -84,7 +84,12 @@ impl Step {
 impl Action {
     fn random(random: &mut Random, target: usize, targets: &[Target], chances: Chances) -> Self {
         let other = random.below(targets.len() as u64) as usize;
-        let most = random.pick(&[1, 1, 2, targets[target].limit + 2]);
+        let Target { kind, limit, .. } = targets[target];
+        let most = match kind {
+            // More than the bucket and all leases have.
+            Kind::LeasedBucket | Kind::LeasedWindow => random.pick(&[1, 3, limit, 3 * limit]),
+            _ => random.pick(&[1, 1, 2, limit + 2]),
+        };
         let chance = random.below(100);
         match chance {
             0..=12 if chances.corrections => match random.below(6) {

@@ -191,6 +191,11 @@ impl Target {
         matches!(self.kind, Kind::Window | Kind::Aligned | Kind::LeasedWindow)
     }
 
+    /// Whether what calls use can replace their cost.
+    pub(super) fn can_be_settled(&self) -> bool {
+        !matches!(self.kind, Kind::Queue | Kind::WarmingUp)
+    }
+
     /// Whether calls may wait for permits.
     pub(super) fn waits(&self) -> bool {
         !self.is_leased() && self.kind != Kind::WarmingUp
