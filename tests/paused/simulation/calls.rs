@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::bounds::Admission;
 use super::log::{Call, Held, Log, Pause, Refusal};
 use super::process::{HOLD_TTL, Process, Request};
-use super::schedule::{KEYS, Run};
+use super::schedule::{KEYS, Run, settle};
 use super::server::Server;
 use super::steps::Action;
 use super::target::{Kind, Target};
@@ -51,10 +51,22 @@ impl Run {
                 }
             }
             Action::Refund => {
-                let Some(decision) = self.take_decision(random, |call| call.admission.permits = 0) else {
-                    return;
+                let mut of = (0, key);
+                let refunded = |call: &mut Call| {
+                    call.admission.permits = 0;
+                    of = (call.target, call.key);
                 };
+                let Some(decision) = self.take_decision(random, refunded) else { return };
                 calls.push(tokio::spawn(async move { drop(decision.refund().await) }));
+                settle().await;
+                // What came back is used at once.
+                let (target, key) = of;
+                for _ in 0..=self.plan.targets[target].limit {
+                    let request =
+                        Request { target, key, cost: 1, wait: None, burst: self.plan.targets[target].limit };
+                    let (run, process) = (Arc::clone(self), Arc::clone(process));
+                    calls.push(tokio::spawn(async move { run.call(&process, request).await }));
+                }
             }
             Action::Settle => self.settle_call(random),
             Action::RefundUnchecked(target) => {
