@@ -37,6 +37,18 @@ impl Run {
                     calls.push(tokio::spawn(async move { run.call(&process, request).await }));
                 }
             }
+            Action::Hoard(target, micros) => {
+                let request = Request { target, key, cost: 1, wait: None, burst: 1 };
+                for process in processes.iter().flat_map(|process| [process, process]) {
+                    self.call(process, request).await;
+                }
+                self.pass(micros, false).await;
+                let count = 2 * self.plan.targets[target].limit as usize;
+                for process in processes.iter().cycle().take(count) {
+                    let (run, process) = (Arc::clone(self), Arc::clone(process));
+                    calls.push(tokio::spawn(async move { run.call(&process, request).await }));
+                }
+            }
             Action::Both(target, other) => {
                 let requests = [target, other].map(|target| self.request(target, key, random));
                 let (run, process) = (Arc::clone(self), Arc::clone(process));

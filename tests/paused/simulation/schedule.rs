@@ -192,7 +192,7 @@ impl Run {
         Process::start(id, link, &self.plan.targets, (instances, self.plan.mode))
     }
 
-    async fn pass(&self, gap: u64, is_stall: bool) {
+    pub(super) async fn pass(&self, gap: u64, is_stall: bool) {
         let target = self.begun + Duration::from_micros(self.now() + gap);
         if !is_stall {
             // Timers are in whole milliseconds.

@@ -32,6 +32,8 @@ pub(super) enum Action {
     Both(usize, usize),
     /// Ends a call that holds permits.
     Release,
+    /// All processes lease, wait for so long, and spend all that they have.
+    Hoard(usize, u64),
     Refund,
     Settle,
     RefundUnchecked(usize),
@@ -114,6 +116,9 @@ impl Action {
             31..=38 => Action::Release,
             39..=46 if other != target && !targets[other].is_leased() && !targets[target].is_leased() => {
                 Action::Both(target, other)
+            }
+            47..=58 if matches!(kind, Kind::LeasedBucket | Kind::LeasedWindow) => {
+                Action::Hoard(target, random.below(2 * targets[target].lease_life()))
             }
             _ => Action::Calls(target, random.between(1, most)),
         }
