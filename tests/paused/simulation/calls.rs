@@ -243,7 +243,7 @@ impl Run {
         let mut log = self.log();
         let mut calls: Vec<_> = log.calls.iter_mut().filter(|call| call.decision.is_some()).collect();
         // Mostly a recent one.
-        let among = if random.percent(70) { 6 } else { calls.len() };
+        let among = random.pick(&[1, 6, calls.len()]);
         let back = random.below(among.clamp(1, calls.len().max(1)) as u64) as usize;
         let at = calls.len().checked_sub(1 + back)?;
         let call = &mut calls[at];
