@@ -203,8 +203,12 @@ impl Run {
             let own = of_key.filter(|held| held.process == id && !held.is_reset);
             (own.map(|held| held.permits).sum(), limit.div_ceil(self.plan.processes as u64))
         } else {
+            // Where messages may fail, a process may have been silent about this key.
+            let youth = 2 * (HOLD_TTL / 3).as_micros() as u64;
             let known = of_key.filter(|held| {
-                held.unknown_until <= start && held.link.forgot().is_none_or(|at| at < self.at(held.start))
+                let is_believed = self.plan.is_orderly() || now < held.start + youth;
+                let forgot = held.link.forgot();
+                held.unknown_until <= start && is_believed && forgot.is_none_or(|at| at < self.at(held.start))
             });
             (known.map(|held| held.permits).sum(), limit)
         };

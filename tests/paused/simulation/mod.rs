@@ -28,7 +28,8 @@
 //! - what a process admits during an outage keeps the promise of its share, also together with a permit of each call that Redis admits
 //!   to it meanwhile;
 //! - holds of processes that were silent for as long as they are believed do not count, and those from before a loss not until they
-//!   are reported again. Where messages come late or twice, that is not known, and they do not count any more.
+//!   are reported again. Where messages are lost, late or doubled, that is not known: those from before a loss do not count any more,
+//!   and others only for two thirds of that time.
 //!
 //! Lost, late and doubled messages, stalls and deaths widen nothing else. A doubled message is a decision, or is about holds:
 //! corrections are sent once, and TCP repeats nothing. Where there was no fault at all, a refusal is an error, too, if the call would
