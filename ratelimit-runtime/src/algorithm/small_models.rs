@@ -106,7 +106,6 @@ impl History<'_> {
             let comes_too_early = match event {
                 Event::Refund => left.contains(&Event::Call(0)),
                 Event::Settle => left.contains(&Event::Call(1)),
-                // Calls that cost the same may change their places.
                 _ => false,
             };
             if comes_too_early {
