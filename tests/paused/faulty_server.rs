@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ratelimit_runtime::store::{Dial, Stream};
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, DuplexStream, duplex};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, duplex};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
@@ -98,8 +98,8 @@ impl FaultyServer {
             if self.fault() == Fault::NothingRead {
                 pending::<()>().await;
             }
-            let Some(command) = command(&mut read).await? else { return Ok(()) };
-            let name = command[0].to_uppercase();
+            let Some(command) = read_command(&mut read).await? else { return Ok(()) };
+            let name = String::from_utf8_lossy(&command[0]).to_uppercase();
             if !matches!(&*name, "HELLO" | "PING" | "CLIENT" | "INFO") {
                 self.commands.fetch_add(1, Ordering::SeqCst);
             }
@@ -159,12 +159,14 @@ impl Dial for FaultyServer {
 }
 
 /// Returns whether it is a script call that refunds one charge, after whose key there is one argument. One that decides has more.
-fn is_refund(command: &[String]) -> bool {
+fn is_refund(command: &[Vec<u8>]) -> bool {
     command.len() == 5
 }
 
 /// Reads a command with its arguments.
-async fn command(read: &mut BufReader<tokio::io::ReadHalf<DuplexStream>>) -> io::Result<Option<Vec<String>>> {
+pub(crate) async fn read_command(
+    read: &mut BufReader<ReadHalf<DuplexStream>>,
+) -> io::Result<Option<Vec<Vec<u8>>>> {
     let mut line = String::new();
     if read.read_line(&mut line).await? == 0 {
         return Ok(None);
@@ -177,7 +179,8 @@ async fn command(read: &mut BufReader<tokio::io::ReadHalf<DuplexStream>>) -> io:
         let size: usize = line.trim_start_matches('$').trim().parse().expect("the size of a bulk string");
         let mut bytes = vec![0; size + 2];
         read.read_exact(&mut bytes).await?;
-        parts.push(String::from_utf8_lossy(&bytes[..size]).into_owned());
+        bytes.truncate(size);
+        parts.push(bytes);
     }
     Ok(Some(parts))
 }

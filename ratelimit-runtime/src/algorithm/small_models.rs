@@ -70,7 +70,7 @@ struct History<'m> {
     kept: Vec<Kept>,
     /// Where those of the calls are.
     calls: [Option<usize>; 3],
-    told: Vec<(Event, u64)>,
+    events: Vec<(Event, u64)>,
 }
 
 /// A policy, and what calls of it cost.
@@ -97,7 +97,7 @@ impl Model {
             paused_until: 0,
             kept: Vec::new(),
             calls: [None; 3],
-            told: Vec::new(),
+            events: Vec::new(),
         };
         start.check_rest(&EVENTS)
     }
@@ -127,7 +127,7 @@ impl History<'_> {
 
     fn happens(&mut self, event: Event, distance: u64) {
         self.now += distance;
-        self.told.push((event, distance));
+        self.events.push((event, distance));
         let clock = self.now - self.behind;
         let Model { spec, costs, uses_more, .. } = self.model;
         match event {
@@ -177,8 +177,8 @@ impl History<'_> {
 
     /// A bucket that has refilled takes what a call took for missing again, if the clock steps back.
     fn gives_back(&mut self, call: usize) {
-        let call_at = self.told.iter().position(|(event, _)| self.is_of(*event, call));
-        let step_at = self.told.iter().position(|(event, _)| *event == Event::StepBack);
+        let call_at = self.events.iter().position(|(event, _)| self.is_of(*event, call));
+        let step_at = self.events.iter().position(|(event, _)| *event == Event::StepBack);
         self.gives_back_more |= step_at > call_at;
     }
 
@@ -255,7 +255,7 @@ impl History<'_> {
 impl std::fmt::Debug for History<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Model { spec, costs, uses_more, .. } = self.model;
-        write!(f, "{spec:?}, costs {costs:?}, uses more {uses_more}, {:?}, kept {:?}", self.told, self.kept)
+        write!(f, "{spec:?}, costs {costs:?}, uses more {uses_more}, {:?}, kept {:?}", self.events, self.kept)
     }
 }
 

@@ -68,17 +68,13 @@ impl Backend {
         charges: &mut Charges<'_>,
         caller: &C,
     ) -> Result<C::Decision, PendingRequest<'b>> {
-        let at_once = match charges.are_by_key() {
-            true => self.decide_by_key(charges, caller),
-            false => self.decide_only(charges, caller),
-        };
-        match at_once {
+        match self.decide_plainly(charges, caller) {
             Some(decision) => Ok(decision),
             None => self.decide_others(charges, caller),
         }
     }
 
-    /// Decides a call that neither [`decide_only`](Self::decide_only) nor [`decide_by_key`](Self::decide_by_key) decides.
+    /// Decides a call that [`decide_plainly`](Self::decide_plainly) does not decide.
     #[inline(always)]
     pub(crate) fn decide_others<'b, C: Caller>(
         self: &'b Arc<Self>,

@@ -11,7 +11,18 @@ use crate::key::{Fingerprint, PartsOfKey};
 use crate::store::{MemoryStore, PlainOutcome};
 
 impl Backend {
-    /// Decides a call with a single charge by the lock-free steps of the memory store, if these can.
+    /// Decides a call with a single charge by the lock-free steps of the memory store, if these can, and if what operators have changed of
+    /// literal numbers is at hand.
+    #[inline(always)]
+    pub(crate) fn decide_plainly<C: Caller>(&self, charges: &Charges<'_>, caller: &C) -> Option<C::Decision> {
+        if charges.are_by_key() {
+            self.decide_by_key(charges, caller)
+        } else {
+            self.decide_only(charges, caller)
+        }
+    }
+
+    /// Decides a call with a single charge of which operators have changed nothing.
     #[inline(always)]
     pub(crate) fn decide_only<C: Caller>(&self, charges: &Charges<'_>, caller: &C) -> Option<C::Decision> {
         let (memory, charge) = (self.memory()?, charges.only()?);

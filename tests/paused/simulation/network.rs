@@ -7,11 +7,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ratelimit_runtime::store::{Dial, Stream};
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, duplex};
+use tokio::io::{AsyncWriteExt, BufReader, DuplexStream, duplex};
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::process::HOLD_TTL;
 use super::server::Server;
+use crate::faulty_server::read_command;
 use crate::random::Random;
 
 /// More than any command has, so that a client never waits for the network.
@@ -237,26 +238,6 @@ fn corrections(command: &[Vec<u8>]) -> Option<&[u8]> {
         .get(3 + keys)
         .map(Vec::as_slice)
         .filter(|packed| is_script(command) && packed.len() == keys * CORRECTION)
-}
-
-/// Reads a command with its arguments.
-async fn read_command(read: &mut BufReader<ReadHalf<DuplexStream>>) -> io::Result<Option<Vec<Vec<u8>>>> {
-    let mut line = String::new();
-    if read.read_line(&mut line).await? == 0 {
-        return Ok(None);
-    }
-    let count: usize = line.trim_start_matches('*').trim().parse().expect("an array of bulk strings");
-    let mut parts = Vec::with_capacity(count);
-    for _ in 0..count {
-        line.clear();
-        read.read_line(&mut line).await?;
-        let size: usize = line.trim_start_matches('$').trim().parse().expect("the size of a bulk string");
-        let mut bytes = vec![0; size + 2];
-        read.read_exact(&mut bytes).await?;
-        bytes.truncate(size);
-        parts.push(bytes);
-    }
-    Ok(Some(parts))
 }
 
 impl std::fmt::Debug for Link {

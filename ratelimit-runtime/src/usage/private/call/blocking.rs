@@ -12,11 +12,7 @@ impl Call {
     pub fn decide_blocking(&mut self) -> Option<Result<Charged, Refusal>> {
         // Without one, there is no charge.
         let backend = self.backend.as_ref()?;
-        let at_once = match self.charges.are_by_key() {
-            true => backend.decide_by_key(&self.charges, &AttributeCall),
-            false => backend.decide_only(&self.charges, &AttributeCall),
-        };
-        match at_once {
+        match backend.decide_plainly(&self.charges, &AttributeCall) {
             Some(decision) => decision,
             None => self.decide_others_blocking(),
         }
