@@ -3,9 +3,10 @@
 -- fit. What it cannot decide, such as a state from the future or a call that has to wait, it undoes and leaves to `decide`.
 --
 -- KEYS   the keys of each decision, in order; the keys of one decision are distinct
--- ARGV   the number of keys of a decision, the format of its arguments as of `struct.unpack`, and these arguments: once for all
---        decisions, or one after the other. If decisions have different formats, three of each. Last, if there are charges of holds, what
---        differs between them, packed: of each that costs something the released permits and the field
+-- ARGV   the number of keys of a decision, the format of its arguments as of `struct.unpack`, and the arguments of the first decision,
+--        packed. If those of others differ, there follow a format that ends with a zero, the numbers of the arguments that differ,
+--        a byte each, and these of each other decision. If decisions have different formats, three of each decision. Last, if there are
+--        charges of holds, what differs between them, packed: of each that costs something the released permits and the field
 -- args   six for each charge: its kind, which is the number of its algorithm, negative for a shadow, and the arguments of `check`, but 0
 --        for what differs between charges of holds
 -- reply  doubles: now, then for each charge what was read, which starts with a negative number if its own policy refuses it:
@@ -20,9 +21,9 @@
 --          holds               held                one more than the permits held before the charge; if the charge is refused, also 1 if the share is lost
 --        If a decision was left to `decide`, a list of these numbers, with what it returns in place of those of the decision.
 local call, type, tonumber, KEYS, ARGV = redis.pcall, type, tonumber, KEYS, ARGV
-local unpack_struct, pack_struct, match, format = struct.unpack, struct.pack, string.match, string.format
+local unpack_struct, pack_struct, match, format, byte = struct.unpack, struct.pack, string.match, string.format, string.byte
 local size, form, packed, next_at, given = ARGV[1] + 0, ARGV[2], ARGV[3], 1, 3
-local args, has_more, takes, next_take = nil, true, #ARGV % 3 == 1 and ARGV[#ARGV], 1
+local args, differing, has_more, takes, next_take = nil, nil, true, #ARGV % 3 == 1 and ARGV[#ARGV], 1
 -- How many charges may be left to `decide`, which takes many times as long. Then the rest of the call is not decided.
 local left = 9
 -- What the writes need of what was read: five for each charge of a decision, of which the first says whether a shadow is admitted.
@@ -36,7 +37,16 @@ while first <= count do
     if next_at > #packed then
       size, form, packed, next_at, given = ARGV[given + 1] + 0, ARGV[given + 2], ARGV[given + 3], 1, given + 3
     end
-    if #form < 500 then
+    if next_at > 1 then
+      if not differing then
+        form, next_at = unpack_struct('s', packed, next_at)
+        differing = {byte(packed, next_at, next_at + #form - 2)}
+        next_at = next_at + #differing
+      end
+      local some = {unpack_struct(form, packed, next_at)}
+      for i = 1, #differing do args[differing[i]] = some[i] end
+      next_at = some[#some]
+    elseif #form < 500 then
       args = {unpack_struct(form, packed, next_at)}
       next_at = args[#args]
     else

@@ -86,8 +86,12 @@ impl Sender {
     fn take(&mut self) -> (Vec<Waiting>, Vec<Waiting>, Next) {
         let mut queues = self.queues.lock();
         let Some(queue) = queues.get_mut(&self.id) else { return Default::default() };
-        queue.started(mem::take(&mut self.first));
-        (queue.take_late(), queue.take(self.id.form), queue.next_sender(self.id.form))
+        let (first, form) = (mem::take(&mut self.first), self.id.form);
+        queue.started(first);
+        let late = queue.take_late();
+        let takes = first != Next::None || queue.goes_on(form);
+        let batch = if takes { queue.take(form) } else { Vec::new() };
+        (late, batch, queue.next_sender(form))
     }
 
     /// Decides a batch, which is sent in this turn. Returns the outcomes of the calls that still wait. What Redis does not decide

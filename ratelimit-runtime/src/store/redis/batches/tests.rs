@@ -10,7 +10,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::task::yield_now;
 use tokio::time::timeout;
 
-use super::queue::BatchQueue;
+use super::queue::{BatchQueue, Next};
 use super::*;
 use crate::algorithm::AlgorithmSpec;
 use crate::key::Key;
@@ -138,19 +138,39 @@ fn calls_on_a_runtime_that_has_shut_down_fail_and_leave_no_lane() {
 #[test]
 fn many_calls_are_sent_as_two_batches() {
     let form = Scripts::new(|script| script).form(&[charge(1)]);
-    for (waiting, senders, taken) in [(33, 1, 33), (35, 1, 18), (300, 1, 50), (35, 2, 35), (300, 2, 50)] {
-        let mut queue = BatchQueue::default();
-        queue.senders = senders;
-        let mut receivers = Vec::new();
-        for i in 0..waiting {
-            let (reply, receiver) = oneshot::channel();
-            let caller = Caller { deadline: Instant::now(), reply };
-            queue.waiting.push_back(Waiting { charges: charges(i as u64), caller });
-            receivers.push(receiver);
-        }
+    for (waiting, senders, taken) in [(33, 1, 33), (35, 1, 18), (300, 1, 100), (35, 2, 35), (300, 2, 100)] {
+        let (mut queue, _receivers) = queue(waiting, senders);
         assert_eq!(queue.take(form).len(), taken, "{waiting} calls, {senders} senders");
         assert_eq!(queue.waiting.len(), waiting - taken);
     }
+}
+
+#[test]
+fn only_a_few_senders_go_on_with_small_batches() {
+    let form = Scripts::new(|script| script).form(&[charge(1)]);
+    for (waiting, senders, goes_on) in [(1, 4, true), (1, 5, false), (99, 5, false), (100, 5, true)] {
+        let (queue, _receivers) = queue(waiting, senders);
+        assert_eq!(queue.goes_on(form), goes_on, "{waiting} calls, {senders} senders");
+    }
+    // One that has yet to send its first batch is not in flight.
+    let (mut queue, _receivers) = queue(1, 4);
+    assert_eq!(queue.next_sender(form), Next::Later);
+    assert!(queue.goes_on(form));
+}
+
+/// Returns a queue of calls that wait, and what keeps these open.
+fn queue(waiting: usize, senders: usize) -> (BatchQueue, Vec<impl Sized>) {
+    let mut queue = BatchQueue::default();
+    queue.senders = senders;
+    let receivers = (0..waiting)
+        .map(|i| {
+            let (reply, receiver) = oneshot::channel();
+            let caller = Caller { deadline: Instant::now(), reply };
+            queue.waiting.push_back(Waiting { charges: charges(i as u64), caller });
+            receiver
+        })
+        .collect();
+    (queue, receivers)
 }
 
 /// A script that decides a full batch takes about as long whatever the lists. Calls that may wait share none with others.
@@ -169,13 +189,13 @@ fn batches_are_full_by_the_weight_of_their_lists() {
         Scripts::new(|script| script).form(&policies.iter().zip(waits).map(charge).collect::<Vec<_>>())
     };
     for (policies, waits, most) in [
-        (vec![bucket], &[0][..], 50),
+        (vec![bucket], &[0][..], 100),
         (vec![bucket], &[1], 9),
-        (vec![window], &[1], 35),
-        (vec![bucket, window], &[0, 0], 20),
+        (vec![window], &[1], 71),
+        (vec![bucket, window], &[0, 0], 41),
         // The script decides about nine charges in full.
         (vec![bucket, bucket], &[1, 0], 4),
-        (vec![bucket, window, counter], &[0, 0, 0], 10),
+        (vec![bucket, window, counter], &[0, 0, 0], 20),
     ] {
         assert_eq!(form(&policies, waits).max_decisions(), most, "{policies:?}, {waits:?}");
     }

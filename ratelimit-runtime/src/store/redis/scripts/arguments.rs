@@ -1,6 +1,5 @@
 //! The arguments of the scripts, as the headers of the Lua files specify them.
 
-use std::io::Write;
 use std::iter;
 
 use redis::Cmd;
@@ -17,7 +16,6 @@ use crate::base::calendar::Calendar;
 use crate::store::account::{Message, Sent};
 use crate::store::charge::Charge;
 use crate::store::correction::{Correction, CorrectionKind};
-use crate::store::judge::line_of;
 
 /// More than any window counts or owes, and few enough that sums are exact.
 const MOST_WORTH: u64 = 1 << 51;
@@ -72,79 +70,8 @@ pub(super) fn buckets(decisions: &[&[Charge]], size: usize) -> Vec<Argument> {
     size.into_iter().chain(numbers.flatten()).map(Argument::from).collect()
 }
 
-/// The arguments of decisions whose charges have the same algorithms.
-#[derive(Default)]
-struct Lists {
-    /// The number of charges of a decision.
-    size: usize,
-    decisions: usize,
-    /// Of the arguments of one decision, as of Lua's `struct.unpack`.
-    format: String,
-    packed: Vec<u8>,
-}
-
-/// Returns the arguments of decisions about any charges. `time` is about that of the server, by which calendars choose what they send.
-pub(super) fn lists(
-    decisions: &[&[Charge]],
-    mut takes: impl Iterator<Item = Option<Sent>>,
-    time: u64,
-) -> Vec<Argument> {
-    let (mut all, mut said): (Vec<Lists>, Vec<u8>) = (Vec::with_capacity(1), Vec::new());
-    for charges in decisions {
-        let formats = charges.iter().map(|charge| format(&charge.spec));
-        let format: String = iter::once("<").chain(formats).collect();
-        match all.last_mut() {
-            Some(lists) if lists.format == format => lists.decisions += 1,
-            _ => all.push(Lists { size: charges.len(), decisions: 1, format, ..Lists::default() }),
-        }
-        if let Some(lists) = all.last_mut() {
-            let line = line_of(charges);
-            for (index, charge) in charges.iter().enumerate() {
-                let take = if charge.is_take() { takes.next().flatten() } else { None };
-                pack(charge, line.is_some_and(|line| line != index), take, time, &mut lists.packed);
-                if charge.is_take() {
-                    said.extend(who_takes(take).iter().flat_map(|number| number.to_le_bytes()));
-                }
-            }
-        }
-    }
-    if let [only] = all.as_mut_slice() {
-        let once = only.packed.len() / only.decisions;
-        if once > 0 && only.packed.chunks(once).all(|packed| *packed == only.packed[..once]) {
-            only.packed.truncate(once);
-        }
-    }
-    let arguments = all.into_iter().map(|Lists { size, format, packed, .. }| {
-        [Argument::Number(size as u64), Argument::Text(format), Argument::Packed(packed)]
-    });
-    arguments.flatten().chain((!said.is_empty()).then_some(Argument::Packed(said))).collect()
-}
-
-/// Returns the format of the six arguments of a charge: a bucket's charge is also a text, which `INCRBY` takes faster than a number.
-fn format(spec: &AlgorithmSpec) -> &'static str {
-    if matches!(spec, AlgorithmSpec::Gcra(_)) { "bdddds" } else { "bddddd" }
-}
-
-/// Writes the arguments of a charge. The maximum wait says if its call starts at the slot of another one. Numbers of up to 2^53 are
-/// exact.
-fn pack(charge: &Charge, joins_other: bool, take: Option<Sent>, time: u64, packed: &mut Vec<u8>) {
-    let kind = charge.spec.kind() as i8;
-    packed.push(if charge.shadow { -kind } else { kind } as u8);
-    let mut numbers = check(charge, take, time);
-    match charge.spec {
-        AlgorithmSpec::Gcra(_) => {
-            if joins_other {
-                numbers[3] = -1.0 - numbers[3];
-            }
-            packed.extend(numbers[..4].iter().flat_map(|number| number.to_le_bytes()));
-            let _ = write!(packed, "{}\0", numbers[0]);
-        }
-        _ => packed.extend(numbers.iter().flat_map(|number| number.to_le_bytes())),
-    }
-}
-
 /// Returns the arguments of `check`. A cost that never fits is cut to the smallest such cost.
-fn check(charge: &Charge, take: Option<Sent>, time: u64) -> [f64; 5] {
+pub(super) fn check(charge: &Charge, take: Option<Sent>, time: u64) -> [f64; 5] {
     let Charge { spec, cost, wait, .. } = *charge;
     let numbers = |numbers: [u64; 5]| numbers.map(|number| number as f64);
     match spec {
@@ -187,15 +114,6 @@ fn check(charge: &Charge, take: Option<Sent>, time: u64) -> [f64; 5] {
             [permits as f64, spec.max as f64, 0.0, ttl, 0.0]
         }
     }
-}
-
-/// Returns how many permits a process has released that takes some, negative and one less if it has a share already, and the field of its
-/// share: the process and its epoch.
-fn who_takes(take: Option<Sent>) -> [f64; 3] {
-    let Some(Sent { speaker, message: Message::Take(take), .. }) = take else { return [0.0; 3] };
-    let released = take.released as f64;
-    let released = if take.has_share { -1.0 - released } else { released };
-    [released, speaker.process as f64, speaker.epoch as f64]
 }
 
 /// Returns when the windows around a time begin: the first two of four times in a row, and how many seconds the third and fourth are

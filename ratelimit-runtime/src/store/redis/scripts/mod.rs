@@ -1,6 +1,7 @@
 //! The scripts: which one to call with which keys and arguments, and how to read its reply.
 
 mod arguments;
+mod lists;
 mod reply;
 
 use std::fmt;
@@ -50,9 +51,9 @@ pub(super) enum Sequence {
 }
 
 /// The weight of the decisions or corrections of a call, in tenths of the decision about a plain bucket.
-pub(super) const MAX_WEIGHT: usize = 500;
-/// That of a charge which no pass decides, or corrects.
-const IN_FULL: usize = 55;
+pub(super) const MAX_WEIGHT: usize = 1000;
+/// That of a charge which no pass decides, or corrects. The script decides nine of these.
+const IN_FULL: usize = 111;
 /// That of a correction by the pass, of a key of its own.
 const CORRECTION: usize = 20;
 
@@ -114,7 +115,7 @@ impl Scripts {
         }
         let (script, arguments) = match (form, &self.decide_buckets) {
             (Form::Buckets(size), Some(script)) => (script, arguments::buckets(decisions, size)),
-            _ => (&self.decide, arguments::lists(decisions, takes, time)),
+            _ => (&self.decide, lists::lists(decisions, takes, time)),
         };
         Ok(Invocation { script, keys, arguments })
     }
