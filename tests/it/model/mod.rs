@@ -300,7 +300,12 @@ impl Model {
         }
         self.write(key, now, credits.iter().copied());
         if algorithm.has_expired(self.history(key), time) {
-            self.life(key).events.clear();
+            let life = self.life(key);
+            life.events.clear();
+            // Nothing is left that would tell of the last penalty.
+            if life.pauses.last_end().is_some_and(|end| end <= now) {
+                life.pauses.admit();
+            }
         }
         credits.last().map(|event| match event {
             Event::Credited { amount, .. } | Event::Undone { amount, .. } | Event::Lowered { amount, .. } => {
