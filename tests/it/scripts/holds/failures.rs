@@ -215,6 +215,9 @@ impl Change {
 #[tokio::test]
 async fn denied_command_leaves_holds_as_they_were() {
     let (mut fixture, mut user, all) = start().await;
+    // Redis 6.2 does not name the command.
+    let info: String = redis::cmd("INFO").arg("server").query_async(&mut fixture.admin).await.unwrap();
+    let names_denied = !info.contains("redis_version:6.");
     let mut needed = BTreeSet::new();
     for (state, scripts) in cases(&all) {
         for action in ACTIONS {
@@ -226,18 +229,19 @@ async fn denied_command_leaves_holds_as_they_were() {
             }
             for denied in DENIABLE {
                 let context = format!("{state:?}, {action:?}, {denied} denied");
+                let named = if names_denied { denied } else { "" };
                 state.prepare(&mut fixture).await;
                 let fault = Fault::denied(&[denied]);
                 let run = async || action.run(scripts, &mut user).await;
                 let (result, change) = during(&mut fixture, &fault, run).await;
                 match result {
                     Err(error) => {
-                        assert!(is_denial(&error.to_lowercase(), denied), "{context}: {error}");
+                        assert!(is_denial(&error.to_lowercase(), named), "{context}: {error}");
                         change.assert_none_but(action, &context);
                         needed.insert(denied);
                     }
                     // A shadow that cannot be charged fails alone.
-                    Ok(text) if is_denial(&text, denied) => {
+                    Ok(text) if is_denial(&text, named) => {
                         assert_eq!(action, Shadow, "{context}: {text}");
                         assert_eq!(change.before[0], change.after[0], "{context}");
                     }
