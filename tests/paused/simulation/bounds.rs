@@ -1,6 +1,29 @@
 //! Checks every interval of what was admitted against the promise of the policy. Nothing here knows how the library decides.
+//!
+//! Where numbers differ from call to call, an interval admits what those in force for its calls allow:
+//!
+//! - a bucket, and an interval within one window, end with a call whose own burst or limit allowed for all others. Where messages take
+//!   time, that is one of the calls that had not ended when the last one began;
+//! - several windows, several refills, and what is divided by a loss, have the largest limit in the interval each;
+//! - a bucket refills at the fastest rate of the calls in the interval, and of those that had not ended when it began.
 
 use ratelimit_runtime::Promise;
+
+/// The numbers by which a call is decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Numbers {
+    pub(super) limit: u64,
+    /// The time of a permit or of a window, in microseconds.
+    pub(super) period: u64,
+    pub(super) is_overridden: bool,
+}
+
+impl Numbers {
+    pub(super) fn with_larger(self, other: Numbers) -> Self {
+        let Numbers { limit, period, is_overridden } = self;
+        Numbers { limit: limit.max(other.limit), period: period.min(other.period), is_overridden }
+    }
+}
 
 /// Permits that one call took, at some time from `start` to `end`, in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -8,10 +31,21 @@ pub(super) struct Admission {
     pub(super) start: u64,
     pub(super) end: u64,
     pub(super) permits: u64,
+    pub(super) numbers: Numbers,
     /// What of the permits was used beyond the cost of the call, and when that has been charged.
     pub(super) excess: u64,
     pub(super) settled: u64,
 }
+
+impl Admission {
+    /// A call at a time that is known.
+    pub(super) fn at(at: u64, numbers: Numbers) -> Self {
+        Admission { start: at, end: at, permits: 1, numbers, excess: 0, settled: 0 }
+    }
+}
+
+/// What a policy promises by numbers.
+pub(super) type Promises<'a> = dyn Fn(Numbers) -> Promise + 'a;
 
 /// What a promise is widened by.
 #[derive(Clone, Debug, Default)]
@@ -35,20 +69,20 @@ pub(super) enum Windows {
 
 /// Checks every interval that ends with an admission.
 pub(super) fn check(
-    promise: Promise,
+    promises: &Promises<'_>,
     windows: Windows,
     all: &[Admission],
     widening: &Widening,
 ) -> Result<(), String> {
     all.iter().try_for_each(|last| {
-        let exceeded = exceeded(promise, windows, all, *last, widening);
-        exceeded.map_or(Ok(()), |interval| Err(format!("{interval} of {promise:?}, {windows:?}: {all:?}")))
+        let exceeded = exceeded(promises, windows, all, *last, widening);
+        exceeded.map_or(Ok(()), |interval| Err(format!("{interval}, {windows:?}: {all:?}")))
     })
 }
 
 /// Returns the interval that ends with a call, and exceeds the promise.
 pub(super) fn exceeded(
-    promise: Promise,
+    promises: &Promises<'_>,
     windows: Windows,
     all: &[Admission],
     last: Admission,
@@ -56,9 +90,15 @@ pub(super) fn exceeded(
 ) -> Option<String> {
     let mut before: Vec<Admission> = all.iter().copied().filter(|call| call.end <= last.end).collect();
     before.sort_by_key(|call| std::cmp::Reverse(call.start));
+    let mut interval = last.numbers;
+    let mut promise = promises(interval);
+    let is_one_window = !matches!(promise, Promise::Refills { .. }) && windows != Windows::Unknown
+        || matches!(promise, Promise::Bucket(_) | Promise::SlidingWindow { .. });
+    let rates_differ = all.iter().any(|call| call.numbers.period != interval.period);
+    let (mut largest_limit, mut last_limit) = (0, 0);
     let known = opened_window(promise, windows, &before, last);
     let (mut sum, mut largest, mut unsettled) = (0, 0, 0);
-    for call in before {
+    for call in &before {
         if known.is_some_and(|opened| call.start < opened) {
             break;
         }
@@ -74,6 +114,10 @@ pub(super) fn exceeded(
         if call.settled >= last.start {
             unsettled += call.excess;
         }
+        largest_limit = largest_limit.max(call.numbers.limit);
+        if call.end >= last.start {
+            last_limit = last_limit.max(call.numbers.limit);
+        }
         let start = call.start.saturating_sub(widening.life);
         let breaks =
             widening.breaks.iter().filter(|[from, to]| *from <= last.end && *to >= start).count() as u64;
@@ -87,6 +131,14 @@ pub(super) fn exceeded(
         {
             break;
         }
+        let is_undivided = is_one_window && breaks == 0;
+        let limit = if is_undivided { last_limit } else { largest_limit };
+        let period =
+            if rates_differ { shortest_period(all, [call.start, last.end]) } else { interval.period };
+        if (limit, period) != (interval.limit, interval.period) {
+            (interval.limit, interval.period) = (limit, period);
+            promise = promises(interval);
+        }
         let allowed = match windows {
             Windows::Unknown => {
                 bound(promise, length, largest) + u128::from(breaks) * bound(promise, 0, largest)
@@ -95,12 +147,18 @@ pub(super) fn exceeded(
         };
         if u128::from(sum) * permit(promise) > allowed + u128::from(more) * permit(promise) {
             return Some(format!(
-                "{sum} permits within {length} µs up to {} with {more} more, {breaks} breaks",
+                "{sum} permits within {length} µs up to {} of {promise:?} with {more} more, {breaks} breaks",
                 last.end
             ));
         }
     }
     None
+}
+
+/// Returns the fastest rate of the calls that may have been charged in this time.
+fn shortest_period(all: &[Admission], [from, to]: [u64; 2]) -> u64 {
+    let periods = all.iter().filter(|call| call.end >= from && call.start <= to);
+    periods.map(|call| call.numbers.period).min().expect("the last call is one of them")
 }
 
 /// The fractions into which a permit is divided.

@@ -7,7 +7,7 @@ use ratelimits::{DecidedBy, Decision, Error};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use super::bounds::Admission;
+use super::bounds::{Admission, Numbers};
 use super::log::{Call, Held, Log, Pause, Refusal};
 use super::process::{HOLD_TTL, Process, Request};
 use super::schedule::{KEYS, Run, settle};
@@ -50,7 +50,10 @@ impl Run {
                 }
             }
             Action::Both(target, other) => {
-                let requests = [target, other].map(|target| self.request(target, key, random));
+                let requests = [target, other].map(|target| Request {
+                    burst: self.plan.targets[target].limit,
+                    ..self.request(target, key, random)
+                });
                 let (run, process) = (Arc::clone(self), Arc::clone(process));
                 calls.push(tokio::spawn(async move { run.call_both(&process, requests).await }));
             }
@@ -96,11 +99,22 @@ impl Run {
                 self.forget_holds(FOREVER);
             }
             Action::Pause(target, micros) => {
+                let of = Request { target, key, cost: 1, wait: None, burst: self.plan.targets[target].limit };
+                let numbers = process.numbers(&of, now);
                 let pause = process.limiter(target).pause(key, Duration::from_micros(micros)).await;
                 let (from, until) = (self.now(), now + micros);
                 if pause.is_ok() {
-                    self.log().pauses.push(Pause { target, key, from, until });
+                    self.log().pauses.push(Pause { target, key, numbers, from, until });
                 }
+            }
+            Action::Override(target) => {
+                let mut overrides = self.overrides.lock().unwrap();
+                overrides.change(target, &self.plan.targets[target], key, random);
+                let is_everywhere = random.percent(60);
+                let those = processes.iter().filter(|it| is_everywhere || it.id == process.id);
+                those.for_each(|process| process.override_now(now, &overrides));
+                drop(overrides);
+                self.print(|| format!("{}, everywhere: {is_everywhere}", process.shown_overrides()));
             }
             Action::LoseData => self.break_after(|server| server.lose_data()),
             Action::FailOver => self.break_after(|server| server.fail_over(random.below(3))),
@@ -121,24 +135,26 @@ impl Run {
 
     async fn call(&self, process: &Process, request: Request) {
         let start = self.now();
+        let numbers = process.numbers(&request, start);
         match process.call(request).await {
             _ if process.is_dead() => {}
             Ok((source, Some(decision))) if self.holds(request.target) => {
-                self.hold(process, request, start, source, Arc::new(decision));
+                self.hold(process, (request, numbers), start, source, Arc::new(decision));
             }
-            Ok((source, decision)) => self.admit(process, request, start, source, decision),
-            Err(error) => self.refuse(&[request], start, error),
+            Ok((source, decision)) => self.admit(process, (request, numbers), start, source, decision),
+            Err(error) => self.refuse(&[(request, numbers)], start, error),
         }
     }
 
     async fn call_both(&self, process: &Process, requests: [Request; 2]) {
         let start = self.now();
-        match process.call_both(requests).await {
+        let requests = requests.map(|request| (request, process.numbers(&request, start)));
+        match process.call_both(requests.map(|(request, _)| request)).await {
             _ if process.is_dead() => {}
             Ok(decision) => {
                 let (source, decision) = (decision.source, Arc::new(decision));
                 for request in requests {
-                    match self.holds(request.target) {
+                    match self.holds(request.0.target) {
                         true => self.hold(process, request, start, source, Arc::clone(&decision)),
                         false => self.admit(process, request, start, source, None),
                     }
@@ -152,14 +168,16 @@ impl Run {
     fn admit(
         &self,
         process: &Process,
-        request: Request,
+        (request, numbers): (Request, Numbers),
         start: u64,
         source: DecidedBy,
         decision: Option<Decision>,
     ) {
         let (Request { target, key, cost, .. }, end) = (request, self.now());
-        self.print(|| format!("admitted since {start} by {source} in {}: {request:?}", process.id));
-        let admission = Admission { start, end, permits: cost, excess: 0, settled: 0 };
+        self.print(|| {
+            format!("admitted since {start} by {source} in {}: {request:?}, {numbers:?}", process.id)
+        });
+        let admission = Admission { start, end, permits: cost, numbers, excess: 0, settled: 0 };
         let (is_local, process) = (source == DecidedBy::Local, process.id);
         let call = Call { process, target, key, is_local, cost, admission, decision };
         self.log().calls.push(call);
@@ -169,13 +187,13 @@ impl Run {
     fn hold(
         &self,
         process: &Process,
-        request: Request,
+        (request, numbers): (Request, Numbers),
         start: u64,
         source: DecidedBy,
         decision: Arc<Decision>,
     ) {
         let (Request { target, key, cost, .. }, now) = (request, self.now());
-        self.print(|| format!("holds since {start} by {source} in {}: {request:?}", process.id));
+        self.print(|| format!("holds since {start} by {source} in {}: {request:?}, {numbers:?}", process.id));
         let is_local = source == DecidedBy::Local;
         if !is_local {
             process.link.hear(self.at(start));
@@ -190,7 +208,9 @@ impl Run {
             target,
             key,
             permits: cost,
+            limit: numbers.limit,
             start,
+            end: now,
             unknown_until,
             is_reset: false,
             link,
@@ -198,10 +218,9 @@ impl Run {
         };
         log.holds.push(held);
         let of_key = log.holds.iter().filter(|held| (held.target, held.key) == (target, key));
-        let limit = self.plan.targets[target].limit;
         let (counted, most): (u64, u64) = if is_local {
             let own = of_key.filter(|held| held.process == id && !held.is_reset);
-            (own.map(|held| held.permits).sum(), limit.div_ceil(self.plan.processes as u64))
+            (own.map(|held| held.permits).sum(), numbers.limit.div_ceil(self.plan.processes as u64))
         } else {
             // Where messages may fail, a process may have been silent about this key.
             let youth = 2 * (HOLD_TTL / 3).as_micros() as u64;
@@ -210,6 +229,10 @@ impl Run {
                 let forgot = held.link.forgot();
                 held.unknown_until <= start && is_believed && forgot.is_none_or(|at| at < self.at(held.start))
             });
+            // That of one which may have been the last.
+            let limits =
+                log.holds.iter().filter(|held| (held.target, held.key) == (target, key) && held.end >= start);
+            let limit = limits.map(|held| held.limit).max().unwrap_or_default();
             (known.map(|held| held.permits).sum(), limit)
         };
         if counted > most {
@@ -221,15 +244,16 @@ impl Run {
         }
     }
 
-    fn refuse(&self, requests: &[Request], start: u64, error: Error) {
+    fn refuse(&self, requests: &[(Request, Numbers)], start: u64, error: Error) {
         self.print(|| format!("refused since {start}: {error}, {requests:?}"));
         let (at, mut log) = (self.now(), self.log());
         match error {
             Error::Limited(_) => {
                 log.refused += 1;
-                let refusal = |Request { target, key, cost, wait, burst }: &Request| {
+                let refusal = |(Request { target, key, cost, wait, .. }, numbers): &(Request, Numbers)| {
                     let is_exact = start == at && wait.is_none();
-                    is_exact.then_some(Refusal { target: *target, key: *key, cost: *cost, burst: *burst, at })
+                    let (target, key, cost, numbers) = (*target, *key, *cost, *numbers);
+                    is_exact.then_some(Refusal { target, key, cost, numbers, at })
                 };
                 log.refusals.extend(requests.iter().filter_map(refusal));
             }

@@ -1,10 +1,11 @@
 //! The end of a schedule, and what must have been true in all of it.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use ratelimit_runtime::Promise;
-use ratelimits::DecidedBy;
+use ratelimits::{DecidedBy, Policy};
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
@@ -29,7 +30,8 @@ impl Run {
         calls.into_iter().for_each(|call| call.abort());
         self.log().holds.clear();
         let longest = self.plan.targets.iter().map(|target| target.period * (target.limit + 8)).max();
-        sleep(Duration::from_micros(2 * longest.unwrap_or_default() + LONGEST)).await;
+        // Twice as many permits may take twice as long each by an override.
+        sleep(Duration::from_micros(4 * longest.unwrap_or_default() + LONGEST)).await;
         for (number, target) in self.plan.targets.iter().enumerate() {
             for key in 0..KEYS {
                 for process in processes {
@@ -103,62 +105,58 @@ impl Run {
             }
             _ => Windows::Unknown,
         };
-        let promise = target.policy().promise().map_err(|error| error.to_string())?;
-        let remote = of(&|call| !call.is_local);
-        check(promise, windows, &remote, &widening)?;
-        if self.plan.is_clean() {
-            let refusals = log.refusals.iter().filter(|call| (call.target, call.key) == (number, key));
-            refusals
-                .into_iter()
-                .try_for_each(|refusal| self.check_refusal(*refusal, target, windows, &remote))?;
-        }
-        for pause in log.pauses.iter().filter(|pause| (pause.target, pause.key) == (number, key)) {
-            let is_void = |at: &[u64; 2]| at[0] <= pause.until && at[1] >= pause.from;
-            let starts = |call: &&Admission| call.start > pause.from && call.end < pause.until;
-            if !widening.breaks.iter().any(is_void)
-                && !target.is_leased()
-                && remote.iter().any(|call| starts(&call))
-            {
-                return Err(format!("paused: {pause:?}, {remote:?}"));
+        for state in states(&calls, target, 1) {
+            let promises = |numbers| promise(target.with(numbers).policy());
+            let is_of = |numbers| target.state(numbers, 1) == state;
+            let remote = of(&|call| !call.is_local && is_of(call.admission.numbers));
+            check(&promises, windows, &remote, &widening)?;
+            if self.plan.is_clean() {
+                let refusals = log.refusals.iter().filter(|call| (call.target, call.key) == (number, key));
+                refusals
+                    .filter(|refusal| is_of(refusal.numbers))
+                    .try_for_each(|refusal| self.check_refusal(*refusal, target, windows, &remote))?;
             }
-            // A bucket has one permit then.
-            let is_bucket =
-                matches!(target.kind, Kind::Bucket | Kind::Changing | Kind::Settled | Kind::Meter);
-            let after = remote.iter().filter(|call| call.start > pause.from);
-            let (mut permits, mut last) =
-                (refunds.iter().map(|(_, permits)| -(*permits as i64)).sum::<i64>(), 0);
-            let mut after: Vec<_> = after.copied().collect();
-            after.sort_by_key(|call| call.end);
-            for call in after.iter().filter(|_| is_bucket && !self.plan.waits) {
-                permits += call.permits as i64 - call.excess as i64;
-                last = last.max(call.end.saturating_sub(pause.until));
-                let is_void = |at: &[u64; 2]| at[0] <= call.end && at[1] >= pause.from;
-                let is_over = permits > 1 + (last / target.period) as i64;
-                if is_over && !widening.breaks.iter().any(is_void) {
-                    return Err(format!("{permits} permits after {pause:?}: {remote:?}"));
-                }
-            }
+            let pauses = log.pauses.iter().filter(|pause| (pause.target, pause.key) == (number, key));
+            pauses
+                .filter(|pause| is_of(pause.numbers))
+                .try_for_each(|pause| self.check_pause(pause, target, &remote, &widening))?;
         }
-        let share = target.share(self.plan.processes as u64);
-        let share = share.promise().map_err(|error| error.to_string())?;
         let widening = Widening { breaks: resets.collect(), refunds, life: 0 };
+        self.check_shares(log, target, &calls, &widening)
+    }
+
+    /// Checks what processes have admitted during outages.
+    fn check_shares(
+        &self,
+        log: &Log,
+        target: &Target,
+        calls: &[&Call],
+        widening: &Widening,
+    ) -> Result<(), String> {
+        let instances = self.plan.processes as u64;
+        let promises = |numbers| promise(target.with(numbers).share(instances));
         let processes = calls.iter().map(|call| call.process).max().unwrap_or_default();
-        (0..=processes).try_for_each(|process| {
-            let local = of(&|call| call.is_local && call.process == process);
-            check(share, Windows::Unknown, &local, &widening).map_err(|error| format!("local: {error}"))?;
+        for (process, state) in (0..=processes).flat_map(|process| {
+            states(calls, target, instances).into_iter().map(move |state| (process, state))
+        }) {
+            let is_of = |call: &Call| target.state(call.admission.numbers, instances) == state;
+            let calls: Vec<_> =
+                calls.iter().filter(|call| call.process == process && is_of(call)).copied().collect();
+            let local: Vec<_> =
+                calls.iter().filter(|call| call.is_local).map(|call| call.admission).collect();
+            check(&promises, Windows::Unknown, &local, widening)
+                .map_err(|error| format!("local: {error}"))?;
             if self.plan.chances.corrections {
-                return Ok(());
+                continue;
             }
-            self.mirrored(log, &calls, process).iter().try_for_each(|mirrored| {
-                let all: Vec<_> = local
-                    .iter()
-                    .filter(|call| call.start > mirrored.end)
-                    .chain([mirrored])
-                    .copied()
-                    .collect();
-                check(share, Windows::Unknown, &all, &widening).map_err(|error| format!("mirrored: {error}"))
-            })
-        })
+            for mirrored in self.mirrored(log, &calls, process) {
+                let after = local.iter().filter(|call| call.start > mirrored.end);
+                let all: Vec<_> = after.chain([&mirrored]).copied().collect();
+                let checked = check(&promises, Windows::Unknown, &all, widening);
+                checked.map_err(|error| format!("mirrored: {error}"))?;
+            }
+        }
+        Ok(())
     }
 
     /// Returns the calls of a key that the server has admitted to a process during an outage, or soon after it. A permit of each counts
@@ -168,8 +166,8 @@ impl Run {
         let outages: Vec<u64> = outages.map(|call| call.admission.end).collect();
         let follows = |at: u64| outages.iter().any(|outage| *outage < at && at < outage + FLAPPING);
         let remote = calls.iter().filter(|call| !call.is_local && call.process == process);
-        let remote = remote.map(|call| call.admission.end).filter(|at| follows(*at));
-        remote.map(|at| Admission { start: at, end: at, permits: 1, excess: 0, settled: 0 }).collect()
+        let remote = remote.map(|call| call.admission).filter(|call| follows(call.end));
+        remote.map(|call| Admission { permits: 1, ..Admission::at(call.end, call.numbers) }).collect()
     }
 
     /// A refusal that the promise did not call for is an error.
@@ -180,7 +178,7 @@ impl Run {
         windows: Windows,
         admitted: &[Admission],
     ) -> Result<(), String> {
-        let Refusal { cost: permits, at, burst, .. } = refusal;
+        let Refusal { cost: permits, at, numbers, .. } = refusal;
         let tells = matches!(
             target.kind,
             Kind::Bucket
@@ -191,18 +189,28 @@ impl Run {
                 | Kind::Aligned
                 | Kind::Log
         );
-        let policy = target.with_burst(burst).unwrap_or_else(|| target.policy());
-        let promise: Promise = policy.promise().map_err(|error| error.to_string())?;
-        let refused = Admission { start: at, end: at, permits, excess: 0, settled: 0 };
+        let promise = promise(target.with(numbers).policy());
+        let refused = Admission { permits, ..Admission::at(at, numbers) };
         let mut all: Vec<Admission> = admitted.iter().copied().filter(|call| call.start <= at).collect();
         // Calls that wait have taken their permits.
         all.iter_mut().for_each(|call| call.end = at.min(call.end));
         all.push(refused);
-        let is_due = exceeded(promise, windows, &all, refused, &Widening::default()).is_some();
+        let is_due = exceeded(&|_| promise, windows, &all, refused, &Widening::default()).is_some();
         let tells = tells && !(target.is_window() && windows == Windows::Unknown);
+        // It refilled more slowly at times.
+        let tells = tells && all.iter().all(|call| call.numbers.period == numbers.period);
         if tells && !is_due && !self.plan.waits {
             return Err(format!("refused in vain: {refusal:?} by {promise:?} after {admitted:?}"));
         }
         Ok(())
     }
+}
+
+fn promise(policy: Policy) -> Promise {
+    policy.promise().expect("the policy is valid")
+}
+
+/// Returns the states of a key that its calls have had.
+fn states(calls: &[&Call], target: &Target, instances: u64) -> BTreeSet<(bool, u64)> {
+    calls.iter().map(|call| target.state(call.admission.numbers, instances)).collect()
 }

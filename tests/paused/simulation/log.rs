@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ratelimits::Decision;
 
-use super::bounds::Admission;
+use super::bounds::{Admission, Numbers};
 use super::network::Link;
 
 /// A call that was admitted.
@@ -27,8 +27,7 @@ pub(super) struct Refusal {
     pub(super) target: usize,
     pub(super) key: u64,
     pub(super) cost: u64,
-    /// That of its own, if the size of the bucket changes.
-    pub(super) burst: u64,
+    pub(super) numbers: Numbers,
     pub(super) at: u64,
 }
 
@@ -39,7 +38,11 @@ pub(super) struct Held {
     pub(super) target: usize,
     pub(super) key: u64,
     pub(super) permits: u64,
+    /// How many it allows at once.
+    pub(super) limit: u64,
     pub(super) start: u64,
+    /// When it was known to be admitted.
+    pub(super) end: u64,
     /// Until when the server may not know of it.
     pub(super) unknown_until: u64,
     /// Whether its key was reset.
@@ -54,6 +57,8 @@ pub(super) struct Held {
 pub(super) struct Pause {
     pub(super) target: usize,
     pub(super) key: u64,
+    /// Those of the state that is paused.
+    pub(super) numbers: Numbers,
     pub(super) from: u64,
     pub(super) until: u64,
 }

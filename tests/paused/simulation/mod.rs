@@ -4,13 +4,14 @@
 //!
 //! The code under test is all of the library: every process is a [`Registry`](ratelimits::Registry) with its batches, leases,
 //! remembered refusals, holds, corrections, circuit breaker, and shares of an outage. The server is a real Redis that runs the real
-//! scripts, in some schedules without their passes over plain states. In some, a process decides alone, by its memory store. Three
+//! scripts, in some schedules without their passes over plain states. In some, a process decides alone, by its memory store. Four
 //! things are simulated:
 //!
 //! - **Time.** All processes live in a runtime whose clock is paused, and which goes on when there is nothing to do at a moment. The
 //!   scripts read a clock of the simulation in place of `TIME`, and keys end by it (`server`).
 //! - **The network.** Each process dials an in-memory stream (`network`). A command takes no time, or some milliseconds; it is
 //!   executed and its reply is lost, or it is lost itself, or late by up to two seconds, or comes twice. A process can be cut off.
+//! - **Operators.** They override numbers for all keys of a policy or for one, in one process before the others (`overridden`).
 //! - **Fate.** Processes die and others start. All stand still. The server loses its data, fails over to an older state, or
 //!   steps its clock (`schedule`).
 //!
@@ -36,8 +37,12 @@
 //! have kept the promise. A paused key admits nothing, and a bucket one permit afterwards. When all faults have ended, each key admits
 //! its whole limit again.
 //!
-//! Clocks of processes step only forward, all at once, when these stand still. Overrides are tested with `usage/registry/shortcuts`,
-//! and all that a process may say of its holds in `tests/it/simulation`.
+//! Where numbers are overridden, calls with a state of their own keep a promise of their own, by the numbers that were in force for
+//! calls of the interval: `bounds` says which. So a key gets at most the sum of both, while a bucket's first override comes or its last
+//! one ends.
+//!
+//! Clocks of processes step only forward, all at once, when these stand still. Overrides with `shadow`, `off` and `blocked` are tested
+//! with `usage/registry/shortcuts`, and all that a process may say of its holds in `tests/it/simulation`.
 //!
 //! # Repeating a run
 //!
@@ -49,6 +54,8 @@ mod calls;
 mod checks;
 mod log;
 mod network;
+mod overridden;
+mod pauses;
 mod process;
 mod schedule;
 mod server;

@@ -1,13 +1,15 @@
 //! A process with the registry of the library, and what its calls tell.
 
 use std::cell::Cell;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ratelimits::{DecidedBy, Decision, Error, Limiter, OnStoreError, PolicyHandle, Registry};
 
+use super::bounds::Numbers;
 use super::network::Link;
+use super::overridden::Overrides;
 use super::target::Target;
 
 pub(super) const HOLD_TTL: Duration = Duration::from_secs(3);
@@ -26,6 +28,8 @@ pub(super) struct Process {
     /// Those of attributes whose numbers are those of each call.
     handles: Vec<Option<PolicyHandle>>,
     targets: Vec<Target>,
+    /// What is in force, and what was before, with the times since when.
+    overrides: Mutex<Vec<(u64, Overrides)>>,
     is_dead: AtomicBool,
 }
 
@@ -67,8 +71,42 @@ impl Process {
         };
         let limiters: Result<_, _> = targets.iter().enumerate().map(limiter).collect();
         let limiters = limiters.expect("the policies are valid");
-        let (targets, is_dead) = (targets.to_vec(), AtomicBool::new(false));
-        Arc::new(Process { id, link, registry, limiters, handles, targets, is_dead })
+        let (targets, is_dead, overrides) = (targets.to_vec(), AtomicBool::new(false), Mutex::default());
+        Arc::new(Process { id, link, registry, limiters, handles, targets, overrides, is_dead })
+    }
+
+    /// Has it decide by other numbers from now on.
+    pub(super) fn override_now(&self, now: u64, overrides: &Overrides) {
+        self.registry.override_now(&overrides.text(&self.targets)).expect("the overrides are valid");
+        self.overrides.lock().unwrap().push((now, overrides.clone()));
+    }
+
+    /// Returns what is in force as it is printed.
+    pub(super) fn shown_overrides(&self) -> String {
+        let overrides = self.overrides.lock().unwrap();
+        format!("{:?} in {}", overrides.last(), self.id)
+    }
+
+    /// Returns the numbers in force for a call now: the largest that were since leases may have been taken.
+    pub(super) fn numbers(&self, request: &Request, now: u64) -> Numbers {
+        let target = &self.targets[request.target];
+        let written = target.with_burst(request.burst).unwrap_or_else(|| target.numbers());
+        let overrides = self.overrides.lock().unwrap();
+        let all = overrides.iter().map(|(since, all)| (*since, all.of(request.target, request.key)));
+        let all: Vec<_> = [(0, None)].into_iter().chain(all).collect();
+        let of = |of: Option<Numbers>| of.unwrap_or(written);
+        let (mut numbers, mut until) = (of(all[all.len() - 1].1), u64::MAX);
+        for (since, one) in all.into_iter().rev() {
+            let one = of(one);
+            if until.saturating_add(target.lease_life()) >= now
+                && target.is_leased()
+                && one.is_overridden == numbers.is_overridden
+            {
+                numbers = numbers.with_larger(one);
+            }
+            until = since;
+        }
+        numbers
     }
 
     pub(super) fn die(&self) {
@@ -94,7 +132,10 @@ impl Process {
             return result.map(|()| (source.expect("admitted calls are observed"), None));
         }
         let limiter = match (&self.handles[target], self.targets[target].with_burst(burst)) {
-            (Some(handle), Some(policy)) => handle.limiter_with(policy).expect("the policy is valid"),
+            (Some(handle), Some(numbers)) => {
+                let policy = self.targets[target].with(numbers).policy();
+                handle.limiter_with(policy).expect("the policy is valid")
+            }
             _ => self.limiters[target].clone(),
         };
         let decision = match wait {

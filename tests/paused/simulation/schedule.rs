@@ -10,6 +10,7 @@ use tokio::time::{Instant, advance, sleep_until};
 
 use super::log::Log;
 use super::network::{Link, Network};
+use super::overridden::Overrides;
 use super::process::Process;
 use super::server::Server;
 use super::steps::{Action, Chances, Step};
@@ -40,6 +41,7 @@ pub(super) struct Stats {
     pub(super) schedules: u64,
     pub(super) admitted: u64,
     pub(super) local: u64,
+    pub(super) overridden: u64,
     pub(super) refused: u64,
     pub(super) failed: u64,
 }
@@ -48,6 +50,8 @@ pub(super) struct Stats {
 pub(super) struct Run {
     pub(super) plan: Plan,
     pub(super) log: Mutex<Log>,
+    /// Those that are in force in all processes some time.
+    pub(super) overrides: Mutex<Overrides>,
     server: Arc<Mutex<Server>>,
     pub(super) begun: Instant,
     pub(super) prints: bool,
@@ -66,9 +70,11 @@ impl Plan {
             }
         });
         let (is_clean, is_alone) = (random.percent(35), random.percent(15));
+        let overrides = random.percent(40);
         let mut sometimes = |percent| !is_clean && random.percent(percent);
         let chances = Chances {
             corrections: sometimes(50),
+            overrides,
             losses: sometimes(30),
             clock_steps: sometimes(20),
             cuts: sometimes(35),
@@ -115,8 +121,9 @@ impl Plan {
         runtime.block_on(async {
             let mut random = self.random.clone();
             server.lock().unwrap().clear(random.percent(20), random.percent(30));
-            let (server, log, begun) = (Arc::clone(server), Mutex::default(), Instant::now());
-            let run = Arc::new(Run { plan: self.clone(), log, server, begun, prints });
+            let (server, begun, plan) = (Arc::clone(server), Instant::now(), self.clone());
+            let (log, overrides) = (Mutex::default(), Mutex::default());
+            let run = Arc::new(Run { plan, log, overrides, server, begun, prints });
             run.run().await
         })
     }
@@ -189,7 +196,9 @@ impl Run {
     fn start(&self, id: usize, random: &mut Random) -> Arc<Process> {
         let link = Link::new(Arc::clone(&self.server), self.plan.network, random.run(id as u64 + 1));
         let instances = self.plan.processes as u32;
-        Process::start(id, link, &self.plan.targets, (instances, self.plan.mode))
+        let process = Process::start(id, link, &self.plan.targets, (instances, self.plan.mode));
+        process.override_now(self.now(), &self.overrides.lock().unwrap());
+        process
     }
 
     pub(super) async fn pass(&self, gap: u64, is_stall: bool) {
@@ -210,8 +219,9 @@ impl Run {
     pub(super) fn stats(&self) -> Stats {
         let log = self.log();
         let local = log.calls.iter().filter(|call| call.is_local).count() as u64;
+        let overridden = log.calls.iter().filter(|call| call.admission.numbers.is_overridden).count() as u64;
         let (admitted, refused) = (log.calls.len() as u64, log.refused);
-        Stats { schedules: 1, admitted, local, refused, failed: log.store_errors }
+        Stats { schedules: 1, admitted, local, overridden, refused, failed: log.store_errors }
     }
 }
 
@@ -220,6 +230,7 @@ impl Stats {
         self.schedules += other.schedules;
         self.admitted += other.admitted;
         self.local += other.local;
+        self.overridden += other.overridden;
         self.refused += other.refused;
         self.failed += other.failed;
     }

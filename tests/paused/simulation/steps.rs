@@ -17,6 +17,7 @@ pub(super) struct Step {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Chances {
     pub(super) corrections: bool,
+    pub(super) overrides: bool,
     pub(super) losses: bool,
     pub(super) clock_steps: bool,
     pub(super) cuts: bool,
@@ -39,6 +40,8 @@ pub(super) enum Action {
     RefundUnchecked(usize),
     Reset(usize),
     Pause(usize, u64),
+    /// Changes the numbers of a target or of a key, in one process or in all.
+    Override(usize),
     DropCalls,
     LoseData,
     Snapshot,
@@ -56,8 +59,9 @@ impl Chances {
         Chances { losses: false, clock_steps: false, cuts: false, deaths: false, ..self }
     }
 
+    /// Whether something fails, or corrects what is charged.
     pub(super) fn any(&self) -> bool {
-        let Chances { corrections, losses, clock_steps, cuts, deaths, stalls } = *self;
+        let Chances { corrections, overrides: _, losses, clock_steps, cuts, deaths, stalls } = *self;
         corrections || losses || clock_steps || cuts || deaths || stalls
     }
 }
@@ -113,6 +117,7 @@ impl Action {
             22..=25 if chances.cuts => Action::Cut(random.pick(&[50, 300, 1_500, 8_000])),
             26 | 27 if chances.deaths => Action::Die,
             28..=30 if chances.corrections => Action::DropCalls,
+            59..=63 if chances.overrides => Action::Override(target),
             31..=38 => Action::Release,
             39..=46 if other != target && !targets[other].is_leased() && !targets[target].is_leased() => {
                 Action::Both(target, other)

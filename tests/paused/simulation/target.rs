@@ -7,6 +7,7 @@ use ratelimits::{
     count_limit, rate_limit,
 };
 
+use super::bounds::Numbers;
 use crate::random::Random;
 
 /// A policy by its numbers, so that a share of it can be had.
@@ -105,6 +106,61 @@ impl Target {
         self.share(1)
     }
 
+    /// Returns its numbers as they are written.
+    pub(super) fn numbers(&self) -> Numbers {
+        Numbers { limit: self.limit, period: self.period, is_overridden: false }
+    }
+
+    /// Returns the same with other numbers.
+    pub(super) fn with(&self, numbers: Numbers) -> Self {
+        Target { limit: numbers.limit, period: numbers.period, ..*self }
+    }
+
+    /// Returns numbers for an override.
+    pub(super) fn overridden(&self, random: &mut Random) -> Numbers {
+        let Target { limit, period, .. } = *self;
+        // Leases would be larger and live longer.
+        let limit = random.between(1, if self.is_leased() { limit } else { 2 * limit });
+        let period = match self.kind {
+            Kind::Bucket
+            | Kind::Changing
+            | Kind::Settled
+            | Kind::Meter
+            | Kind::Queue
+            | Kind::Borrowing
+            | Kind::WarmingUp => random.pick(&[period, period, period / 2, 2 * period]),
+            _ => period,
+        };
+        Numbers { limit, period, is_overridden: true }
+    }
+
+    /// Returns the numbers as an override sets them.
+    pub(super) fn arguments(&self) -> String {
+        let Target { kind, limit, period } = *self;
+        match kind {
+            Kind::Meter | Kind::Queue => format!("capacity = {limit}\nleak_rate = \"1/{period}us\"\n"),
+            Kind::Interval => format!("burst = {limit}\nrate = \"{}/{period}us\"\n", (limit / 2).max(1)),
+            Kind::WarmingUp => format!("rate = \"1/{period}us\"\n"),
+            Kind::Window | Kind::Aligned | Kind::Log | Kind::Counter | Kind::LeasedWindow => {
+                format!("limit = {limit}\n")
+            }
+            Kind::Holds => format!("max = {limit}\n"),
+            _ => format!("burst = {limit}\nrate = \"1/{period}us\"\n"),
+        }
+    }
+
+    /// Returns what differs between calls with different states: whether these are overridden, and how long their windows are.
+    pub(super) fn state(&self, numbers: Numbers, instances: u64) -> (bool, u64) {
+        let Target { kind, limit, period } = self.with(numbers);
+        let count = match kind {
+            Kind::Interval => (limit / 2).max(1),
+            Kind::Window | Kind::Aligned | Kind::Log | Kind::Counter | Kind::LeasedWindow => limit,
+            _ => return (numbers.is_overridden && self.attribute().is_none(), 0),
+        };
+        let every = if count < instances { (period * instances).div_ceil(count) } else { period };
+        (numbers.is_overridden && kind == Kind::Interval, every)
+    }
+
     /// Returns what one of so many processes admits when it is cut off.
     pub(super) fn share(&self, instances: u64) -> Policy {
         let Target { kind, limit, period } = *self;
@@ -150,9 +206,9 @@ impl Target {
         }
     }
 
-    /// Returns the policy of a call whose burst is its own.
-    pub(super) fn with_burst(&self, burst: u64) -> Option<Policy> {
-        self.attribute().map(|_| Target { limit: burst, ..*self }.policy())
+    /// Returns the numbers of a call whose burst is its own.
+    pub(super) fn with_burst(&self, burst: u64) -> Option<Numbers> {
+        self.attribute().map(|_| Numbers { limit: burst, ..self.numbers() })
     }
 
     /// Returns the name of the attribute whose limiters have numbers of their own.
@@ -166,6 +222,8 @@ impl Target {
 
     pub(super) fn name(&self, number: usize) -> String {
         match self.kind {
+            Kind::Changing => "changing".to_owned(),
+            Kind::Settled => "settled".to_owned(),
             Kind::LeasedBucket => "leased-bucket".to_owned(),
             Kind::LeasedWindow => "leased-window".to_owned(),
             Kind::Slack => "slack".to_owned(),

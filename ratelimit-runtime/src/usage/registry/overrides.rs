@@ -2,11 +2,15 @@
 
 use std::fmt;
 use std::path::PathBuf;
+#[cfg(feature = "test-util")]
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use super::Registry;
 use super::watch::{Member, Watch, known};
 use crate::decide::overrides::Entry;
+#[cfg(feature = "test-util")]
+use crate::decide::overrides::OverrideSet;
 #[cfg(feature = "redis")]
 use crate::store::Store;
 
@@ -59,6 +63,20 @@ impl Registry {
         let set = self.backend().overrides().set();
         let entries = if set.is_empty() { Vec::new() } else { set.in_force(&known([&*self.0.limiters])) };
         entries.into_iter().map(Override).collect()
+    }
+
+    /// Has the registry decide by the overrides of a text from its next call on, in place of all others, for tests that know when.
+    ///
+    /// # Errors
+    ///
+    /// Returns the problems of the text.
+    #[cfg(feature = "test-util")]
+    #[doc(hidden)]
+    pub fn override_now(&self, text: &str) -> Result<(), String> {
+        let set = OverrideSet::parse(text)?;
+        let problems = set.problems(&known([&*self.0.limiters]));
+        self.backend().overrides().replace(&Arc::new(set));
+        if problems.is_empty() { Ok(()) } else { Err(problems.join("; ")) }
     }
 
     /// Returns how many problems there are with the overrides.
