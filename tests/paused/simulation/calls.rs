@@ -8,8 +8,8 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use super::bounds::{Admission, Numbers};
-use super::log::{Call, Held, Log, Pause, Refusal};
-use super::process::{HOLD_TTL, Process, Request};
+use super::log::{Call, Held, Log, Pause, Penalty, Refusal};
+use super::process::{Called, HOLD_TTL, Process, Request};
 use super::schedule::{KEYS, Run, settle};
 use super::server::Server;
 use super::steps::Action;
@@ -104,7 +104,7 @@ impl Run {
                 let pause = process.limiter(target).pause(key, Duration::from_micros(micros)).await;
                 let (from, until) = (self.now(), now + micros);
                 if pause.is_ok() {
-                    self.log().pauses.push(Pause { target, key, numbers, from, until });
+                    self.log().pauses.push(Pause { target, key, numbers, set: now, from, until });
                 }
             }
             Action::Override(target) => {
@@ -136,7 +136,16 @@ impl Run {
     async fn call(&self, process: &Process, request: Request) {
         let start = self.now();
         let numbers = process.numbers(&request, start);
-        match process.call(request).await {
+        let Called { result, penalty } = process.call(request).await;
+        if let Some(penalty) = penalty {
+            let (Request { target, key, .. }, end, micros) =
+                (request, self.now(), penalty.as_micros() as u64);
+            self.print(|| format!("penalty of {micros} µs"));
+            let mut log = self.log();
+            log.penalties.push(Penalty { target, key, start, end, micros });
+            log.pauses.push(Pause { target, key, numbers, set: start, from: end, until: start + micros });
+        }
+        match result {
             _ if process.is_dead() => {}
             Ok((source, Some(decision))) if self.holds(request.target) => {
                 self.hold(process, (request, numbers), start, source, Arc::new(decision));

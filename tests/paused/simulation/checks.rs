@@ -121,6 +121,13 @@ impl Run {
                 .filter(|pause| is_of(pause.numbers))
                 .try_for_each(|pause| self.check_pause(pause, target, &remote, &widening))?;
         }
+        let remote = of(&|call| !call.is_local);
+        if target.is_penalized() {
+            self.check_penalties(log, (number, target), key, &remote, &widening.breaks)?;
+        }
+        if target.is_notified() {
+            self.check_notices((number, target), key, (&remote, &log.refusals), &widening)?;
+        }
         let widening = Widening { breaks: resets.collect(), refunds, life: 0 };
         self.check_shares(log, target, &calls, &widening)
     }

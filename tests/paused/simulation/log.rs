@@ -59,8 +59,31 @@ pub(super) struct Pause {
     pub(super) key: u64,
     /// Those of the state that is paused.
     pub(super) numbers: Numbers,
+    /// When it was set at the earliest.
+    pub(super) set: u64,
     pub(super) from: u64,
     pub(super) until: u64,
+}
+
+/// A pause of a key because of a call that was refused.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Penalty {
+    pub(super) target: usize,
+    pub(super) key: u64,
+    /// When the call began and ended.
+    pub(super) start: u64,
+    pub(super) end: u64,
+    pub(super) micros: u64,
+}
+
+/// What observers were told of a key that has used a share of its limit.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Notice {
+    pub(super) target: usize,
+    pub(super) key: u64,
+    pub(super) at: u64,
+    /// When the window ends, if the call that found it had just been decided.
+    pub(super) ends: u64,
 }
 
 #[derive(Debug, Default)]
@@ -69,6 +92,7 @@ pub(super) struct Log {
     pub(super) refusals: Vec<Refusal>,
     pub(super) holds: Vec<Held>,
     pub(super) pauses: Vec<Pause>,
+    pub(super) penalties: Vec<Penalty>,
     /// When keys of all targets may have lost their states.
     pub(super) breaks: Vec<u64>,
     /// The same of a key: when it was reset.

@@ -41,6 +41,11 @@
 //! calls of the interval: `bounds` says which. So a key gets at most the sum of both, while a bucket's first override comes or its last
 //! one ends.
 //!
+//! A penalty of which a process was told admits nothing until it ends, is one of the attribute's, and the next one does not come before
+//! its end. Where nothing fails, a model of the key says when one is due and which (`penalties`). Observers are told of a key that nears
+//! its limit at most once for each window and for each loss, whatever becomes of messages, and not before the share is reached. Where
+//! nothing fails, they are told of each window (`notices`).
+//!
 //! Clocks of processes step only forward, all at once, when these stand still. Overrides with `shadow`, `off` and `blocked` are tested
 //! with `usage/registry/shortcuts`, and all that a process may say of its holds in `tests/it/simulation`.
 //!
@@ -52,10 +57,13 @@
 mod bounds;
 mod calls;
 mod checks;
+mod functions;
 mod log;
 mod network;
+mod notices;
 mod overridden;
 mod pauses;
+mod penalties;
 mod process;
 mod schedule;
 mod server;

@@ -5,18 +5,33 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use ratelimits::observe::{CallOutcome, Observation};
 use ratelimits::{DecidedBy, Decision, Error, Limiter, OnStoreError, PolicyHandle, Registry};
 
 use super::bounds::Numbers;
 use super::network::Link;
+use super::notices::Notices;
 use super::overridden::Overrides;
 use super::target::Target;
 
 pub(super) const HOLD_TTL: Duration = Duration::from_secs(3);
 
 tokio::task_local! {
-    /// Who has decided the call of this task. Attributes do not tell.
-    static SOURCE: Cell<Option<DecidedBy>>;
+    /// What observers were told of the call of this task. Attributes do not tell.
+    static SEEN: Cell<Seen>;
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Seen {
+    source: Option<DecidedBy>,
+    penalty: Option<Duration>,
+}
+
+/// What became of a call.
+pub(super) struct Called {
+    pub(super) result: Result<(DecidedBy, Option<Decision>), Error>,
+    /// For how long the store pauses the key because it was refused.
+    pub(super) penalty: Option<Duration>,
 }
 
 #[derive(Debug)]
@@ -45,6 +60,17 @@ pub(super) struct Request {
     pub(super) burst: u64,
 }
 
+impl Seen {
+    fn with(self, seen: &Observation<'_>) -> Self {
+        match seen.outcome {
+            CallOutcome::Paused if seen.source == Some(DecidedBy::Local) => self,
+            CallOutcome::Paused => Seen { penalty: seen.paused(), ..self },
+            CallOutcome::Admitted => Seen { source: seen.source, ..self },
+            _ => self,
+        }
+    }
+}
+
 impl Process {
     /// Without a mode for when the server fails, there is none: it decides alone.
     pub(super) fn start(
@@ -52,9 +78,12 @@ impl Process {
         link: Link,
         targets: &[Target],
         (instances, mode): (u32, Option<OnStoreError>),
+        notices: &Arc<Notices>,
     ) -> Arc<Self> {
-        let registry = Registry::builder().instances(instances).hold_ttl(HOLD_TTL).observer(|seen| {
-            let _ = SOURCE.try_with(|source| source.set(seen.source));
+        let notices = Arc::clone(notices);
+        let registry = Registry::builder().instances(instances).hold_ttl(HOLD_TTL).observer(move |seen| {
+            notices.take(seen);
+            let _ = SEEN.try_with(|of_call| of_call.set(of_call.get().with(seen)));
         });
         let registry = match mode {
             Some(mode) => registry.on_store_error(mode).over(link.clone()),
@@ -66,6 +95,9 @@ impl Process {
         };
         let handles: Vec<_> = targets.iter().map(handle).collect();
         let limiter = |(number, target): (usize, &Target)| match &handles[number] {
+            _ if target.is_function() => {
+                registry.policy(&target.name(number)).expect("the function exists").limiter()
+            }
             Some(handle) => handle.limiter_with(target.policy()),
             None => registry.limiter(&target.name(number), target.policy()),
         };
@@ -122,15 +154,21 @@ impl Process {
         &self.limiters[target]
     }
 
-    /// Calls, and returns who has decided.
-    pub(super) async fn call(&self, request: Request) -> Result<(DecidedBy, Option<Decision>), Error> {
-        let Request { target, key, cost, wait, burst } = request;
-        if self.targets[target].is_leased() {
-            let call = self.targets[target].call_leased(&self.registry, key, cost);
-            let call = async { (call.await, SOURCE.get().get()) };
-            let (result, source) = SOURCE.scope(Cell::new(None), call).await;
-            return result.map(|()| (source.expect("admitted calls are observed"), None));
+    pub(super) async fn call(&self, request: Request) -> Called {
+        let Request { target, key, cost, .. } = request;
+        if !self.targets[target].is_function() {
+            return Called { result: self.call_limiter(request).await, penalty: None };
         }
+        let call = self.targets[target].call(&self.registry, key, cost);
+        let call = async { (call.await, SEEN.get().get()) };
+        let (result, Seen { source, penalty }) = SEEN.scope(Cell::default(), call).await;
+        let result = result.map(|()| (source.expect("admitted calls are observed"), None));
+        Called { result, penalty }
+    }
+
+    /// Calls, and returns who has decided.
+    async fn call_limiter(&self, request: Request) -> Result<(DecidedBy, Option<Decision>), Error> {
+        let Request { target, key, cost, wait, burst } = request;
         let limiter = match (&self.handles[target], self.targets[target].with_burst(burst)) {
             (Some(handle), Some(numbers)) => {
                 let policy = self.targets[target].with(numbers).policy();

@@ -10,6 +10,7 @@ use tokio::time::{Instant, advance, sleep_until};
 
 use super::log::Log;
 use super::network::{Link, Network};
+use super::notices::Notices;
 use super::overridden::Overrides;
 use super::process::Process;
 use super::server::Server;
@@ -42,6 +43,8 @@ pub(super) struct Stats {
     pub(super) admitted: u64,
     pub(super) local: u64,
     pub(super) overridden: u64,
+    pub(super) penalties: u64,
+    pub(super) notices: u64,
     pub(super) refused: u64,
     pub(super) failed: u64,
 }
@@ -52,6 +55,7 @@ pub(super) struct Run {
     pub(super) log: Mutex<Log>,
     /// Those that are in force in all processes some time.
     pub(super) overrides: Mutex<Overrides>,
+    pub(super) notices: Arc<Notices>,
     server: Arc<Mutex<Server>>,
     pub(super) begun: Instant,
     pub(super) prints: bool,
@@ -123,7 +127,8 @@ impl Plan {
             server.lock().unwrap().clear(random.percent(20), random.percent(30));
             let (server, begun, plan) = (Arc::clone(server), Instant::now(), self.clone());
             let (log, overrides) = (Mutex::default(), Mutex::default());
-            let run = Arc::new(Run { plan, log, overrides, server, begun, prints });
+            let notices = Arc::new(Notices::new(begun, &plan.targets));
+            let run = Arc::new(Run { plan, log, overrides, notices, server, begun, prints });
             run.run().await
         })
     }
@@ -196,7 +201,8 @@ impl Run {
     fn start(&self, id: usize, random: &mut Random) -> Arc<Process> {
         let link = Link::new(Arc::clone(&self.server), self.plan.network, random.run(id as u64 + 1));
         let instances = self.plan.processes as u32;
-        let process = Process::start(id, link, &self.plan.targets, (instances, self.plan.mode));
+        let process =
+            Process::start(id, link, &self.plan.targets, (instances, self.plan.mode), &self.notices);
         process.override_now(self.now(), &self.overrides.lock().unwrap());
         process
     }
@@ -221,7 +227,9 @@ impl Run {
         let local = log.calls.iter().filter(|call| call.is_local).count() as u64;
         let overridden = log.calls.iter().filter(|call| call.admission.numbers.is_overridden).count() as u64;
         let (admitted, refused) = (log.calls.len() as u64, log.refused);
-        Stats { schedules: 1, admitted, local, overridden, refused, failed: log.store_errors }
+        let (penalties, notices) = (log.penalties.len() as u64, self.notices.count());
+        let failed = log.store_errors;
+        Stats { schedules: 1, admitted, local, overridden, penalties, notices, refused, failed }
     }
 }
 
@@ -231,6 +239,8 @@ impl Stats {
         self.admitted += other.admitted;
         self.local += other.local;
         self.overridden += other.overridden;
+        self.penalties += other.penalties;
+        self.notices += other.notices;
         self.refused += other.refused;
         self.failed += other.failed;
     }

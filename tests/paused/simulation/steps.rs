@@ -119,7 +119,7 @@ impl Action {
             28..=30 if chances.corrections => Action::DropCalls,
             59..=63 if chances.overrides => Action::Override(target),
             31..=38 => Action::Release,
-            39..=46 if other != target && !targets[other].is_leased() && !targets[target].is_leased() => {
+            39..=46 if other != target && !targets[other].is_function() && !targets[target].is_function() => {
                 Action::Both(target, other)
             }
             47..=58 if matches!(kind, Kind::LeasedBucket | Kind::LeasedWindow) => {

@@ -2,10 +2,7 @@
 
 use std::time::Duration;
 
-use ratelimits::{
-    ConcurrencyLimit, Error, FixedWindow, LeakyBucket, Policy, Rate, Registry, SlidingWindow, TokenBucket,
-    count_limit, rate_limit,
-};
+use ratelimits::{ConcurrencyLimit, FixedWindow, LeakyBucket, Policy, Rate, SlidingWindow, TokenBucket};
 
 use super::bounds::Numbers;
 use crate::random::Random;
@@ -38,10 +35,14 @@ pub(super) enum Kind {
     LeasedBucket,
     LeasedWindow,
     Slack,
+    PenalizedBucket,
+    PenalizedWindow,
+    NotifiedBucket,
+    NotifiedWindow,
     Holds,
 }
 
-const KINDS: [Kind; 16] = [
+const KINDS: [Kind; 20] = [
     Kind::Bucket,
     Kind::Changing,
     Kind::Settled,
@@ -57,36 +58,12 @@ const KINDS: [Kind; 16] = [
     Kind::LeasedBucket,
     Kind::LeasedWindow,
     Kind::Slack,
+    Kind::PenalizedBucket,
+    Kind::PenalizedWindow,
+    Kind::NotifiedBucket,
+    Kind::NotifiedWindow,
     Kind::Holds,
 ];
-
-#[rate_limit("100/s", 20, key = key, cost = cost, name = "leased-bucket", lease = 5, registry = registry)]
-async fn leased_bucket(registry: &Registry, key: u64, cost: u64) -> Result<(), Error> {
-    Ok(())
-}
-
-#[count_limit(20, "500ms", key = key, cost = cost, name = "leased-window", lease = 5, registry = registry)]
-async fn leased_window(registry: &Registry, key: u64, cost: u64) -> Result<(), Error> {
-    Ok(())
-}
-
-#[rate_limit("100/s", 100, key = key, cost = cost, name = "slack", slack = "5%", registry = registry)]
-async fn slack(registry: &Registry, key: u64, cost: u64) -> Result<(), Error> {
-    Ok(())
-}
-
-/// Never called itself: its limiters have the numbers of their calls.
-#[expect(dead_code, reason = "limiters have its name")]
-#[rate_limit(rate = rate, burst = burst, key = key, name = "changing", registry = registry)]
-async fn changing(registry: &Registry, key: u64, rate: Rate, burst: u64) -> Result<(), Error> {
-    Ok(())
-}
-
-#[expect(dead_code, reason = "limiters have its name")]
-#[rate_limit(rate = rate, burst = burst, key = key, name = "settled", settle = |_| 1, registry = registry)]
-async fn settled(registry: &Registry, key: u64, rate: Rate, burst: u64) -> Result<(), Error> {
-    Ok(())
-}
 
 impl Target {
     pub(super) fn random(random: &mut Random) -> Self {
@@ -96,6 +73,10 @@ impl Target {
             Kind::LeasedBucket => (20, 10_000),
             Kind::LeasedWindow => (20, 500_000),
             Kind::Slack => (100, 10_000),
+            Kind::PenalizedBucket => (3, 50_000),
+            Kind::PenalizedWindow => (3, 200_000),
+            Kind::NotifiedBucket => (5, 50_000),
+            Kind::NotifiedWindow => (5, 300_000),
             // A counter has ten parts.
             _ => (limit, unit * random.between(1, 5) * 10),
         };
@@ -141,7 +122,7 @@ impl Target {
             Kind::Meter | Kind::Queue => format!("capacity = {limit}\nleak_rate = \"1/{period}us\"\n"),
             Kind::Interval => format!("burst = {limit}\nrate = \"{}/{period}us\"\n", (limit / 2).max(1)),
             Kind::WarmingUp => format!("rate = \"1/{period}us\"\n"),
-            Kind::Window | Kind::Aligned | Kind::Log | Kind::Counter | Kind::LeasedWindow => {
+            _ if self.is_window() || matches!(kind, Kind::Log | Kind::Counter) => {
                 format!("limit = {limit}\n")
             }
             Kind::Holds => format!("max = {limit}\n"),
@@ -154,8 +135,9 @@ impl Target {
         let Target { kind, limit, period } = self.with(numbers);
         let count = match kind {
             Kind::Interval => (limit / 2).max(1),
-            Kind::Window | Kind::Aligned | Kind::Log | Kind::Counter | Kind::LeasedWindow => limit,
-            _ => return (numbers.is_overridden && self.attribute().is_none(), 0),
+            _ if self.is_window() || matches!(kind, Kind::Log | Kind::Counter) => limit,
+            Kind::Changing | Kind::Settled | Kind::PenalizedBucket => return (false, 0),
+            _ => return (numbers.is_overridden, 0),
         };
         let every = if count < instances { (period * instances).div_ceil(count) } else { period };
         (numbers.is_overridden && kind == Kind::Interval, every)
@@ -174,14 +156,24 @@ impl Target {
         };
         let (share, window) = divided(limit);
         match kind {
-            Kind::Bucket | Kind::Changing | Kind::Settled | Kind::LeasedBucket | Kind::Slack
+            Kind::Bucket
+            | Kind::Changing
+            | Kind::Settled
+            | Kind::LeasedBucket
+            | Kind::Slack
+            | Kind::PenalizedBucket
+            | Kind::NotifiedBucket
                 if instances == 1 =>
             {
                 bucket.burst(limit).into()
             }
-            Kind::Bucket | Kind::Changing | Kind::Settled | Kind::LeasedBucket | Kind::Slack => {
-                bucket.burst_for(full).into()
-            }
+            Kind::Bucket
+            | Kind::Changing
+            | Kind::Settled
+            | Kind::LeasedBucket
+            | Kind::Slack
+            | Kind::PenalizedBucket
+            | Kind::NotifiedBucket => bucket.burst_for(full).into(),
             Kind::Meter if instances == 1 => LeakyBucket::new(limit, rate).into(),
             Kind::Meter => bucket.burst_for(full).into(),
             Kind::Queue => LeakyBucket::new(limit, rate).queue().into(),
@@ -193,7 +185,9 @@ impl Target {
             Kind::Borrowing if instances == 1 => bucket.burst(limit).borrow().into(),
             Kind::Borrowing => bucket.burst_for(full).borrow().into(),
             Kind::WarmingUp => bucket.warmup(micros(4 * period)).into(),
-            Kind::Window | Kind::LeasedWindow => FixedWindow::new(share, window).into(),
+            Kind::Window | Kind::LeasedWindow | Kind::PenalizedWindow | Kind::NotifiedWindow => {
+                FixedWindow::new(share, window).into()
+            }
             // Two calls of an aligned window may be closer than it is long.
             Kind::Aligned if limit < instances => FixedWindow::new(share, window).into(),
             Kind::Aligned => FixedWindow::new(share, window).aligned().into(),
@@ -227,12 +221,29 @@ impl Target {
             Kind::LeasedBucket => "leased-bucket".to_owned(),
             Kind::LeasedWindow => "leased-window".to_owned(),
             Kind::Slack => "slack".to_owned(),
+            Kind::PenalizedBucket => "penalized-bucket".to_owned(),
+            Kind::PenalizedWindow => "penalized-window".to_owned(),
+            Kind::NotifiedBucket => "notified-bucket".to_owned(),
+            Kind::NotifiedWindow => "notified-window".to_owned(),
             kind => format!("{kind:?}-{number}"),
         }
     }
 
     pub(super) fn is_leased(&self) -> bool {
         matches!(self.kind, Kind::LeasedBucket | Kind::LeasedWindow | Kind::Slack)
+    }
+
+    pub(super) fn is_penalized(&self) -> bool {
+        matches!(self.kind, Kind::PenalizedBucket | Kind::PenalizedWindow)
+    }
+
+    pub(super) fn is_notified(&self) -> bool {
+        matches!(self.kind, Kind::NotifiedBucket | Kind::NotifiedWindow)
+    }
+
+    /// Whether its calls are those of a function with an attribute, as limiters do not have what that says.
+    pub(super) fn is_function(&self) -> bool {
+        self.is_leased() || self.is_penalized() || self.is_notified()
     }
 
     /// Returns how long before a call starts its permits were charged at most, in microseconds.
@@ -246,7 +257,10 @@ impl Target {
     }
 
     pub(super) fn is_window(&self) -> bool {
-        matches!(self.kind, Kind::Window | Kind::Aligned | Kind::LeasedWindow)
+        matches!(
+            self.kind,
+            Kind::Window | Kind::Aligned | Kind::LeasedWindow | Kind::PenalizedWindow | Kind::NotifiedWindow
+        )
     }
 
     /// Whether what calls use can replace their cost.
@@ -256,15 +270,6 @@ impl Target {
 
     /// Whether calls may wait for permits.
     pub(super) fn waits(&self) -> bool {
-        !self.is_leased() && self.kind != Kind::WarmingUp
-    }
-
-    /// Calls the function with the attribute of a lease.
-    pub(super) async fn call_leased(&self, registry: &Registry, key: u64, cost: u64) -> Result<(), Error> {
-        match self.kind {
-            Kind::LeasedBucket => leased_bucket(registry, key, cost).await,
-            Kind::LeasedWindow => leased_window(registry, key, cost).await,
-            _ => slack(registry, key, cost).await,
-        }
+        !self.is_function() && self.kind != Kind::WarmingUp
     }
 }
