@@ -93,7 +93,10 @@ pub(super) fn exceeded(
     let mut interval = last.numbers;
     let mut promise = promises(interval);
     let is_one_window = !matches!(promise, Promise::Refills { .. }) && windows != Windows::Unknown
-        || matches!(promise, Promise::Bucket(_) | Promise::SlidingWindow { .. });
+        || matches!(
+            promise,
+            Promise::Bucket(_) | Promise::SlidingWindow { .. } | Promise::CalendarWindows { .. }
+        );
     let rates_differ = all.iter().any(|call| call.numbers.period != interval.period);
     let (mut largest_limit, mut last_limit) = (0, 0);
     let known = opened_window(promise, windows, &before, last);
@@ -111,7 +114,9 @@ pub(super) fn exceeded(
         let waits = widening.breaks.iter().any(|[from, to]| call.start <= *to && *from < call.end);
         sum += if waits && call.start < call.end { 0 } else { call.permits };
         largest = largest.max(call.permits);
-        if call.settled >= last.start {
+        let is_lost = |at: &&[u64; 2]| at[0] <= last.end && at[1] >= call.start;
+        // A debt that is lost is paid by nobody.
+        if call.settled >= last.start || widening.breaks.iter().any(|at| is_lost(&at)) {
             unsettled += call.excess;
         }
         largest_limit = largest_limit.max(call.numbers.limit);
@@ -185,7 +190,8 @@ fn bound(promise: Promise, micros: u64, largest: u64) -> u128 {
         Promise::OpenedWindows { limit, period } | Promise::AlignedWindows { limit, period } => {
             u128::from(limit) * (times(period) + 2)
         }
-        Promise::SlidingWindow { limit, .. } => u128::from(limit),
+        // Within one window.
+        Promise::SlidingWindow { limit, .. } | Promise::CalendarWindows { limit, .. } => u128::from(limit),
         promise => unreachable!("{promise:?}"),
     }
 }

@@ -116,9 +116,18 @@ impl Run {
                 drop(overrides);
                 self.print(|| format!("{}, everywhere: {is_everywhere}", process.shown_overrides()));
             }
-            Action::LoseData => self.break_after(|server| server.lose_data()),
-            Action::FailOver => self.break_after(|server| server.fail_over(random.below(3))),
-            Action::StepClock(by) => self.break_after(|server| server.step_clock(by)),
+            Action::LoseData => {
+                self.log().losses.push(now);
+                self.break_after(|server| server.lose_data());
+            }
+            Action::FailOver => {
+                self.log().losses.push(now);
+                self.break_after(|server| server.fail_over(random.below(3)));
+            }
+            Action::StepClock(by) => {
+                self.log().steps.push((now, by));
+                self.break_after(|server| server.step_clock(by));
+            }
             Action::Snapshot => self.server().keep_snapshot(),
             Action::Cut(millis) => process.link.cut_until(Instant::now() + Duration::from_millis(millis)),
             Action::Die => unreachable!("another process starts"),

@@ -10,6 +10,7 @@ use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
 use super::bounds::{Admission, Widening, Windows, check, exceeded};
+use super::calendars::visit_of;
 use super::log::{Call, Log, Refusal};
 use super::process::Process;
 use super::schedule::{KEYS, Run};
@@ -19,6 +20,8 @@ use super::target::{Kind, Target};
 const CALM: Duration = Duration::from_secs(15);
 /// The longest pause, and step of the clock.
 const LONGEST: u64 = 8_000_000;
+/// Longer than windows of a calendar pay debts.
+const YEAR: Duration = Duration::from_secs(366 * 86_400);
 /// For how long after an outage what the server admits counts in the share of a process.
 const FLAPPING: u64 = 60_000_000;
 
@@ -32,6 +35,12 @@ impl Run {
         let longest = self.plan.targets.iter().map(|target| target.period * (target.limit + 8)).max();
         // Twice as many permits may take twice as long each by an override.
         sleep(Duration::from_micros(4 * longest.unwrap_or_default() + LONGEST)).await;
+        if self.plan.targets.iter().any(|target| target.calendar().is_some()) {
+            match self.plan.mode {
+                Some(_) => self.server().step_clock(YEAR.as_micros() as i64),
+                None => sleep(YEAR).await,
+            }
+        }
         for (number, target) in self.plan.targets.iter().enumerate() {
             for key in 0..KEYS {
                 for process in processes {
@@ -105,16 +114,28 @@ impl Run {
             }
             _ => Windows::Unknown,
         };
+        // The day in which a process alone begins does not end.
+        let has_visits = target.calendar().is_some() && self.plan.mode.is_some();
         for state in states(&calls, target, 1) {
             let promises = |numbers| promise(target.with(numbers).policy());
             let is_of = |numbers| target.state(numbers, 1) == state;
             let remote = of(&|call| !call.is_local && is_of(call.admission.numbers));
-            check(&promises, windows, &remote, &widening)?;
+            if has_visits {
+                let losses = log.losses.iter().map(|at| [*at, *at]);
+                let breaks = resets.clone().chain(losses).collect();
+                let widening = Widening { breaks, ..widening.clone() };
+                self.check_visits(log, &promises, (&remote, epoch), &widening)?;
+            } else {
+                check(&promises, windows, &remote, &widening)?;
+            }
             if self.plan.is_clean() {
                 let refusals = log.refusals.iter().filter(|call| (call.target, call.key) == (number, key));
-                refusals
-                    .filter(|refusal| is_of(refusal.numbers))
-                    .try_for_each(|refusal| self.check_refusal(*refusal, target, windows, &remote))?;
+                for refusal in refusals.filter(|refusal| is_of(refusal.numbers)) {
+                    let promise = promises(refusal.numbers);
+                    let began = if has_visits { visit_of(log, promise, epoch, refusal.at) } else { 0 };
+                    let since: Vec<_> = remote.iter().filter(|call| call.start >= began).copied().collect();
+                    self.check_refusal(*refusal, target, windows, &since)?;
+                }
             }
             let pauses = log.pauses.iter().filter(|pause| (pause.target, pause.key) == (number, key));
             pauses
@@ -194,6 +215,8 @@ impl Run {
                 | Kind::Meter
                 | Kind::Window
                 | Kind::Aligned
+                | Kind::Day
+                | Kind::Month
                 | Kind::Log
         );
         let promise = promise(target.with(numbers).policy());

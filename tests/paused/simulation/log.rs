@@ -95,6 +95,9 @@ pub(super) struct Log {
     pub(super) penalties: Vec<Penalty>,
     /// When keys of all targets may have lost their states.
     pub(super) breaks: Vec<u64>,
+    /// Those at which data was lost, and those at which the clock was stepped, by how many microseconds.
+    pub(super) losses: Vec<u64>,
+    pub(super) steps: Vec<(u64, i64)>,
     /// The same of a key: when it was reset.
     pub(super) resets: Vec<(usize, u64, [u64; 2])>,
     /// Permits given back unchecked: the key, when and how many.

@@ -41,6 +41,9 @@
 //! calls of the interval: `bounds` says which. So a key gets at most the sum of both, while a bucket's first override comes or its last
 //! one ends.
 //!
+//! Windows of a calendar admit their limit each time that the clock of the server enters them (`calendars`). It begins ten seconds before
+//! a day and a month, and steps over that.
+//!
 //! A penalty of which a process was told admits nothing until it ends, is one of the attribute's, and the next one does not come before
 //! its end. Where nothing fails, a model of the key says when one is due and which (`penalties`). Observers are told of a key that nears
 //! its limit at most once for each window and for each loss, whatever becomes of messages, and not before the share is reached. Where
@@ -55,6 +58,7 @@
 //! it does not take: `RATELIMITS_SEED=… RATELIMITS_SCHEDULE=…` repeats it.
 
 mod bounds;
+mod calendars;
 mod calls;
 mod checks;
 mod functions;

@@ -75,12 +75,13 @@ impl Plan {
         });
         let (is_clean, is_alone) = (random.percent(35), random.percent(15));
         let overrides = random.percent(40);
+        let steps_clock = if targets.iter().any(|target| target.calendar().is_some()) { 60 } else { 15 };
         let mut sometimes = |percent| !is_clean && random.percent(percent);
         let chances = Chances {
             corrections: sometimes(50),
             overrides,
             losses: sometimes(30),
-            clock_steps: sometimes(20),
+            clock_steps: sometimes(steps_clock),
             cuts: sometimes(35),
             deaths: sometimes(30),
             stalls: sometimes(30),

@@ -11,7 +11,9 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// When the simulated time begins, by the server's clock.
-const EPOCH: u64 = 1_700_000_000_000_000;
+const EPOCH: u64 = 1_701_385_190_000_000;
+/// How long before December, in Berlin.
+pub(super) const MIDNIGHT: u64 = 10_000_000;
 const SNAPSHOTS: u64 = 15;
 
 /// The time of a script. Keys end by this time, too.

@@ -1,5 +1,6 @@
 //! The steps of a schedule, each with its own random numbers, so that one can be left out without changing the others.
 
+use super::server::MIDNIGHT;
 use super::target::{Kind, Target};
 use crate::random::Random;
 
@@ -70,10 +71,13 @@ impl Step {
     pub(super) fn random(mut random: Random, targets: &[Target], chances: Chances) -> Self {
         let target = random.below(targets.len() as u64) as usize;
         let Target { limit, period, .. } = targets[target];
+        let is_calendar = targets[target].calendar().is_some();
         let unit = if targets[target].is_window() { period } else { period * limit };
         let gap = match random.below(8) {
             2..=5 if targets[target].is_leased() => random.below(2 * targets[target].lease_life()),
             0 | 1 => 0,
+            2 | 3 if is_calendar => random.below(MIDNIGHT / 2),
+            4 if is_calendar => MIDNIGHT - random.between(0, 1),
             2 => random.below(2_000),
             3 => random.below(period * 2),
             4 => random.pick(&[period - 1, period, period + 1]),
@@ -110,9 +114,11 @@ impl Action {
                 _ => Action::FailOver,
             },
             16..=18 if chances.losses => Action::Snapshot,
-            19..=21 if chances.clock_steps => {
+            19..=21 | 64..=67 if chances.clock_steps => {
                 let by = random.below(5_000_000) as i64;
-                Action::StepClock(if random.percent(50) { by } else { -by })
+                // Keys from before a step back by a day would not end before it.
+                let days = if random.percent(20) { 86_400_000_000 } else { 0 };
+                Action::StepClock(days + if random.percent(50) { by } else { -by })
             }
             22..=25 if chances.cuts => Action::Cut(random.pick(&[50, 300, 1_500, 8_000])),
             26 | 27 if chances.deaths => Action::Die,

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use ratelimit_runtime::CalendarPeriod;
 use ratelimits::{ConcurrencyLimit, FixedWindow, LeakyBucket, Policy, Rate, SlidingWindow, TokenBucket};
 
 use super::bounds::Numbers;
@@ -30,6 +31,8 @@ pub(super) enum Kind {
     WarmingUp,
     Window,
     Aligned,
+    Day,
+    Month,
     Log,
     Counter,
     LeasedBucket,
@@ -42,7 +45,7 @@ pub(super) enum Kind {
     Holds,
 }
 
-const KINDS: [Kind; 20] = [
+const KINDS: [Kind; 22] = [
     Kind::Bucket,
     Kind::Changing,
     Kind::Settled,
@@ -53,6 +56,8 @@ const KINDS: [Kind; 20] = [
     Kind::WarmingUp,
     Kind::Window,
     Kind::Aligned,
+    Kind::Day,
+    Kind::Month,
     Kind::Log,
     Kind::Counter,
     Kind::LeasedBucket,
@@ -122,7 +127,7 @@ impl Target {
             Kind::Meter | Kind::Queue => format!("capacity = {limit}\nleak_rate = \"1/{period}us\"\n"),
             Kind::Interval => format!("burst = {limit}\nrate = \"{}/{period}us\"\n", (limit / 2).max(1)),
             Kind::WarmingUp => format!("rate = \"1/{period}us\"\n"),
-            _ if self.is_window() || matches!(kind, Kind::Log | Kind::Counter) => {
+            _ if self.is_window() || matches!(kind, Kind::Day | Kind::Month | Kind::Log | Kind::Counter) => {
                 format!("limit = {limit}\n")
             }
             Kind::Holds => format!("max = {limit}\n"),
@@ -136,7 +141,9 @@ impl Target {
         let count = match kind {
             Kind::Interval => (limit / 2).max(1),
             _ if self.is_window() || matches!(kind, Kind::Log | Kind::Counter) => limit,
-            Kind::Changing | Kind::Settled | Kind::PenalizedBucket => return (false, 0),
+            Kind::Changing | Kind::Settled | Kind::PenalizedBucket | Kind::Day | Kind::Month => {
+                return (false, 0);
+            }
             _ => return (numbers.is_overridden, 0),
         };
         let every = if count < instances { (period * instances).div_ceil(count) } else { period };
@@ -191,6 +198,11 @@ impl Target {
             // Two calls of an aligned window may be closer than it is long.
             Kind::Aligned if limit < instances => FixedWindow::new(share, window).into(),
             Kind::Aligned => FixedWindow::new(share, window).aligned().into(),
+            Kind::Day | Kind::Month => {
+                let period = self.calendar().expect("it has one");
+                let window = FixedWindow::calendar((limit / instances).max(1), period);
+                window.zone("Europe/Berlin").expect("the zone exists").into()
+            }
             Kind::Log => SlidingWindow::new(share, window).into(),
             Kind::Counter => {
                 let precision = micros((window.as_micros() as u64).div_ceil(10));
@@ -231,6 +243,15 @@ impl Target {
 
     pub(super) fn is_leased(&self) -> bool {
         matches!(self.kind, Kind::LeasedBucket | Kind::LeasedWindow | Kind::Slack)
+    }
+
+    /// Returns how long its windows are by the calendar, if they are.
+    pub(super) fn calendar(&self) -> Option<CalendarPeriod> {
+        match self.kind {
+            Kind::Day => Some(CalendarPeriod::Day),
+            Kind::Month => Some(CalendarPeriod::Month),
+            _ => None,
+        }
     }
 
     pub(super) fn is_penalized(&self) -> bool {
