@@ -49,7 +49,11 @@ fn visits(log: &Log, promise: Promise, epoch: u64, end: u64) -> Vec<Visit> {
             let until = (window[1] - ahead).min(step);
             match visits.last_mut() {
                 Some(last) if last.window == window => last.until = until,
-                _ => visits.push(Visit { from: now, until, window }),
+                _ => {
+                    // Calls of the time of a step may have come before it.
+                    let is_step = log.steps.iter().any(|(step, _)| *step == now);
+                    visits.push(Visit { from: now + u64::from(is_step), until, window });
+                }
             }
             now = until;
         }
