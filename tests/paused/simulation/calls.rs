@@ -8,15 +8,15 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use super::bounds::{Admission, Numbers};
-use super::log::{Call, Held, Log, Pause, Penalty, Refusal};
-use super::process::{Called, HOLD_TTL, Process, Request};
+use super::log::{Call, Held, Pause, Penalty, Refusal};
+use super::process::{Called, Process, Request};
 use super::schedule::{KEYS, Run, settle};
 use super::server::Server;
 use super::steps::Action;
-use super::target::{Kind, Target};
+use super::target::Target;
 use crate::random::Random;
 
-const FOREVER: u64 = u64::MAX;
+pub(super) const FOREVER: u64 = u64::MAX;
 
 impl Run {
     pub(super) async fn act(
@@ -60,9 +60,20 @@ impl Run {
             Action::DropCalls => calls.drain(..).for_each(|call| call.abort()),
             Action::Release => {
                 let mut log = self.log();
-                if !log.holds.is_empty() {
-                    let at = random.below(log.holds.len() as u64) as usize;
-                    drop(log.holds.remove(at));
+                if log.holds.is_empty() {
+                    return;
+                }
+                let at = random.below(log.holds.len() as u64) as usize;
+                let Held { process, target, key, .. } = log.release(at, now);
+                drop(log);
+                let process = processes.iter().find(|it| it.id == process);
+                let Some(process) = process.filter(|_| random.percent(40)) else { return };
+                // What is free is used at once, by calls that say what has ended.
+                let burst = self.plan.targets[target].limit;
+                for _ in 0..=burst {
+                    let request = Request { target, key, cost: 1, wait: None, burst };
+                    let (run, process) = (Arc::clone(self), Arc::clone(process));
+                    calls.push(tokio::spawn(async move { run.call(&process, request).await }));
                 }
             }
             Action::Refund => {
@@ -145,7 +156,9 @@ impl Run {
     async fn call(&self, process: &Process, request: Request) {
         let start = self.now();
         let numbers = process.numbers(&request, start);
+        let waiter = self.begin_wait(&request, start);
         let Called { result, penalty } = process.call(request).await;
+        self.end_wait(waiter);
         if let Some(penalty) = penalty {
             let (Request { target, key, .. }, end, micros) =
                 (request, self.now(), penalty.as_micros() as u64);
@@ -201,67 +214,6 @@ impl Run {
         self.log().calls.push(call);
     }
 
-    /// Logs a call that holds permits, and checks that there are not too many.
-    fn hold(
-        &self,
-        process: &Process,
-        (request, numbers): (Request, Numbers),
-        start: u64,
-        source: DecidedBy,
-        decision: Arc<Decision>,
-    ) {
-        let (Request { target, key, cost, .. }, now) = (request, self.now());
-        self.print(|| format!("holds since {start} by {source} in {}: {request:?}, {numbers:?}", process.id));
-        let is_local = source == DecidedBy::Local;
-        if !is_local {
-            process.link.hear(self.at(start));
-        }
-        let mut log = self.log();
-        log.admitted_holds += 1;
-        let id = process.id;
-        let link = process.link.clone();
-        let unknown_until = if is_local { FOREVER } else { self.unknown_until(&log, start) };
-        let held = Held {
-            process: id,
-            target,
-            key,
-            permits: cost,
-            limit: numbers.limit,
-            start,
-            end: now,
-            unknown_until,
-            is_reset: false,
-            link,
-            decision,
-        };
-        log.holds.push(held);
-        let of_key = log.holds.iter().filter(|held| (held.target, held.key) == (target, key));
-        let (counted, most): (u64, u64) = if is_local {
-            let own = of_key.filter(|held| held.process == id && !held.is_reset);
-            (own.map(|held| held.permits).sum(), numbers.limit.div_ceil(self.plan.processes as u64))
-        } else {
-            // Where messages may fail, a process may have been silent about this key.
-            let youth = 2 * (HOLD_TTL / 3).as_micros() as u64;
-            let known = of_key.filter(|held| {
-                let is_believed = self.plan.is_orderly() || now < held.start + youth;
-                let forgot = held.link.forgot();
-                held.unknown_until <= start && is_believed && forgot.is_none_or(|at| at < self.at(held.start))
-            });
-            // That of one which may have been the last.
-            let limits =
-                log.holds.iter().filter(|held| (held.target, held.key) == (target, key) && held.end >= start);
-            let limit = limits.map(|held| held.limit).max().unwrap_or_default();
-            (known.map(|held| held.permits).sum(), limit)
-        };
-        if counted > most {
-            let all = log.holds.iter().filter(|held| (held.target, held.key) == (target, key));
-            let all: Vec<_> =
-                all.map(|held| (held.process, held.start, held.permits, held.unknown_until)).collect();
-            let problem = format!("{counted} permits of {most} are held at {now}, by {source}: {all:?}");
-            log.problems.push(problem);
-        }
-    }
-
     fn refuse(&self, requests: &[(Request, Numbers)], start: u64, error: Error) {
         self.print(|| format!("refused since {start}: {error}, {requests:?}"));
         let (at, mut log) = (self.now(), self.log());
@@ -278,10 +230,6 @@ impl Run {
             Error::Store(error) if error.is_transient() => log.store_errors += 1,
             error => log.problems.push(format!("at {at}: {error}")),
         }
-    }
-
-    fn holds(&self, target: usize) -> bool {
-        self.plan.targets[target].kind == Kind::Holds
     }
 
     /// Takes the decision of a call that was admitted, some time ago or just now.
@@ -322,40 +270,7 @@ impl Run {
         self.forget_holds(self.known_again(now));
     }
 
-    /// Returns until when the server may not know of what a call holds that began then, because of losses before its reply came.
-    fn unknown_until(&self, log: &Log, start: u64) -> u64 {
-        // Messages that come late or twice may mislead a server that has lost what followed on them.
-        let since = if self.plan.is_orderly() {
-            start
-        } else {
-            start.saturating_sub(2 * HOLD_TTL.as_micros() as u64)
-        };
-        let resets = log.resets.iter().map(|(.., [_, to])| *to);
-        let last = log.breaks.iter().copied().chain(resets).filter(|at| *at >= since).max();
-        last.map_or(0, |at| self.known_again(at))
-    }
-
-    /// Returns when processes have said again what they hold, after a loss at this time.
-    fn known_again(&self, lost: u64) -> u64 {
-        let reports_after = (HOLD_TTL / 3).as_micros() as u64 + 500_000;
-        if self.plan.is_orderly() { lost.saturating_add(reports_after) } else { FOREVER }
-    }
-
-    fn forget_holds(&self, until: u64) {
-        self.log().holds.iter_mut().for_each(|held| held.unknown_until = until.max(held.unknown_until));
-    }
-
-    fn forget_local(&self, target: usize, key: u64) {
-        let mut log = self.log();
-        let of_key = log.holds.iter_mut().filter(|held| (held.target, held.key) == (target, key));
-        of_key.for_each(|held| held.is_reset = true);
-    }
-
-    fn at(&self, micros: u64) -> Instant {
-        self.begun + Duration::from_micros(micros)
-    }
-
-    fn print(&self, line: impl FnOnce() -> String) {
+    pub(super) fn print(&self, line: impl FnOnce() -> String) {
         if self.prints {
             println!("{:>10}   {}", self.now(), line());
         }

@@ -31,7 +31,11 @@ impl Run {
         processes.iter().for_each(|process| process.link.mend());
         sleep(CALM).await;
         calls.into_iter().for_each(|call| call.abort());
-        self.log().holds.clear();
+        let now = self.now();
+        while !self.log().holds.is_empty() {
+            let held = self.log().release(0, now);
+            drop(held);
+        }
         let longest = self.plan.targets.iter().map(|target| target.period * (target.limit + 8)).max();
         // Twice as many permits may take twice as long each by an override.
         sleep(Duration::from_micros(4 * longest.unwrap_or_default() + LONGEST)).await;
@@ -86,7 +90,8 @@ impl Run {
                 self.check_key(&log, (number, target), key, epoch)?;
             }
         }
-        Ok(())
+        let holds = log.refusals.iter().filter(|refusal| self.plan.is_clean() && self.holds(refusal.target));
+        holds.into_iter().try_for_each(|refusal| self.check_refused_hold(&log, refusal))
     }
 
     fn check_key(

@@ -52,6 +52,16 @@ pub(super) struct Held {
     pub(super) decision: Arc<Decision>,
 }
 
+/// A time in which permits were held, or waited for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Span {
+    pub(super) target: usize,
+    pub(super) key: u64,
+    pub(super) permits: u64,
+    pub(super) from: u64,
+    pub(super) until: u64,
+}
+
 /// A pause of a key, from when it is known until when it ends at the earliest.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pause {
@@ -91,6 +101,10 @@ pub(super) struct Log {
     pub(super) calls: Vec<Call>,
     pub(super) refusals: Vec<Refusal>,
     pub(super) holds: Vec<Held>,
+    /// When permits were held that are released.
+    pub(super) held: Vec<Span>,
+    /// When calls waited for permits to hold.
+    pub(super) waits: Vec<Span>,
     pub(super) pauses: Vec<Pause>,
     pub(super) penalties: Vec<Penalty>,
     /// When keys of all targets may have lost their states.
@@ -106,4 +120,14 @@ pub(super) struct Log {
     pub(super) store_errors: u64,
     pub(super) refused: u64,
     pub(super) admitted_holds: u64,
+}
+
+impl Log {
+    /// Ends a call that holds permits.
+    pub(super) fn release(&mut self, at: usize, now: u64) -> Held {
+        let held = self.holds.remove(at);
+        let Held { target, key, permits, start, .. } = held;
+        self.held.push(Span { target, key, permits, from: start, until: now });
+        held
+    }
 }

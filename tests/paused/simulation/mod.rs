@@ -29,13 +29,12 @@
 //! - what a process admits during an outage keeps the promise of its share, also together with a permit of each call that Redis admits
 //!   to it meanwhile;
 //! - holds of processes that were silent for as long as they are believed do not count, and those from before a loss not until they
-//!   are reported again. Where messages are lost, late or doubled, that is not known: those from before a loss do not count any more,
-//!   and others only for two thirds of that time.
+//!   are reported again. Where messages are lost, late or doubled, that is not known: those from before a loss do not count any more.
 //!
 //! Lost, late and doubled messages, stalls and deaths widen nothing else. A doubled message is a decision, or is about holds:
 //! corrections are sent once, and TCP repeats nothing. Where there was no fault at all, a refusal is an error, too, if the call would
-//! have kept the promise. A paused key admits nothing, and a bucket one permit afterwards. When all faults have ended, each key admits
-//! its whole limit again.
+//! have kept the promise, or its permits were not held. A paused key admits nothing, and a bucket one permit afterwards. When all
+//! faults have ended, each key admits its whole limit again.
 //!
 //! Where numbers are overridden, calls with a state of their own keep a promise of their own, by the numbers that were in force for
 //! calls of the interval: `bounds` says which. So a key gets at most the sum of both, while a bucket's first override comes or its last
@@ -62,6 +61,7 @@ mod calendars;
 mod calls;
 mod checks;
 mod functions;
+mod holds;
 mod log;
 mod network;
 mod notices;
