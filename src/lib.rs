@@ -259,7 +259,8 @@ pub mod observe {
     #[cfg_attr(docsrs, doc(cfg(feature = "overrides")))]
     pub use ratelimit_runtime::Override;
     pub use ratelimit_runtime::{
-        CallOutcome, LimitedKey, MostLimited, Observation, PolicyInfo, Quota, StoreHealth, Usage,
+        CallOutcome, LimitedKey, MostLimited, NoSuggestion, Observation, PolicyInfo, Quota, SmallestNumbers,
+        StoreHealth, Suggestion, Suggestions, Usage,
     };
 }
 

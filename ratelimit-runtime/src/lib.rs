@@ -35,6 +35,8 @@ pub use decide::overrides;
 pub use key::IntoKey;
 pub use key::missing_key::MissingKey;
 pub use observe::most_limited::{LimitedKey, MostLimited};
+pub use observe::suggestions::Suggestions;
+pub use observe::suggestions::suggestion::{NoSuggestion, SmallestNumbers, Suggestion};
 pub use policy::{Algorithm, ConcurrencyLimit, FixedWindow, LeakyBucket, Policy, SlidingWindow, TokenBucket};
 #[doc(hidden)]
 pub use policy::{ArgumentValue, BucketPromise, Promise};

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use ratelimits::error::{InstallError, Limited, MissingKey};
-use ratelimits::observe::{CallOutcome, MostLimited, Observation};
+use ratelimits::observe::{CallOutcome, MostLimited, Observation, Suggestions};
 use ratelimits::{
     Algorithm, ClientIp, Error, FixedWindow, LeakyBucket, OnStoreError, Policy, Rate, Registry,
     RequestContext, SlidingWindow, TokenBucket,
@@ -122,6 +122,13 @@ async fn every_public_type_is_harmless() {
     assert_harmless(&most_limited);
     assert_harmless(&most_limited.list()[0]);
     seen.extend(["MostLimited", "LimitedKey"]);
+
+    let suggestions = Suggestions::new();
+    let observed = Registry::builder().observer(suggestions.observer()).in_memory();
+    observed.limiter("a", bucket).unwrap().try_acquire(key(0)).await.unwrap();
+    assert_harmless(&suggestions);
+    assert_harmless(&suggestions.list()[0]);
+    seen.extend(["Suggestions", "Suggestion"]);
 
     // A new public type needs a line above.
     let exported = include_str!("../../src/lib.rs").split_once("pub use ratelimit_runtime::{").unwrap().1;

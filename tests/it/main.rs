@@ -44,6 +44,7 @@ mod registry;
 mod scripts;
 mod settling;
 mod simulation;
+mod suggestions;
 mod support;
 mod ui;
 mod unsatisfiable;

@@ -32,6 +32,7 @@ mod simulation;
 mod stacks;
 mod store_down;
 mod store_events;
+mod suggestions;
 mod wait_limits;
 mod window_queue;
 #[cfg(not(feature = "tls"))]

@@ -173,6 +173,13 @@ async fn data_has_policies_and_what_was_decided() {
     };
     assert_eq!((traffic("dashboard-rooms"), traffic("dashboard-limiter")), ([3, 1, 0], [1, 0, 0]));
     assert_eq!(shown["traffic"].as_array().unwrap().len(), 2);
+    let suggestion = |policy: &str| {
+        let mut all = shown["traffic"].as_array().unwrap().iter();
+        all.find(|traffic| traffic["policy"] == policy).unwrap()["suggestion"].clone()
+    };
+    let expected = json!({ "refuses_at_most": 0.001, "arguments": null, "reason": "19996 more calls are needed",
+        "calls": 4, "keys": 2, "one_in": 1 });
+    assert_eq!(suggestion("dashboard-rooms"), expected);
     let keys = &shown["most_limited"]["keys"];
     assert_eq!((&keys[0]["policy"], &keys[0]["refusals"]), (&json!("dashboard-rooms"), &json!(1)));
     assert_eq!((&keys[0]["key"], keys.as_array().unwrap().len()), (&Value::Null, 1));

@@ -156,7 +156,6 @@ impl Calendar {
     }
 
     /// Returns the name of the zone.
-    #[cfg(any(feature = "serde", feature = "overrides"))]
     pub(crate) fn zone_name(self) -> &'static str {
         self.zone.name()
     }
@@ -279,7 +278,6 @@ impl Zone {
         Zone::named(self.0).map(drop)
     }
 
-    #[cfg(any(feature = "serde", feature = "overrides"))]
     fn name(self) -> &'static str {
         self.0
     }

@@ -53,7 +53,6 @@ impl Calendar {
         match self.0 {}
     }
 
-    #[cfg(any(feature = "serde", feature = "overrides"))]
     pub(crate) fn zone_name(self) -> &'static str {
         match self.0 {}
     }

@@ -121,7 +121,6 @@ const WRITTEN: [(u128, &str, &str); 6] = [
 
 /// Writes a duration in the largest unit of which it is a multiple, such as `90s`, as [`parse_duration`] reads it. `None` if it is
 /// no whole number of microseconds.
-#[cfg(any(test, feature = "serde"))]
 pub(crate) fn write_duration(time: Duration) -> Option<String> {
     let (count, unit, _) = in_largest_unit(time)?;
     Some(format!("{count}{unit}"))

@@ -5,7 +5,6 @@ mod events;
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 
-#[cfg(feature = "metrics")]
 use super::attachment::Attachment;
 use super::overridden::{ByHash, ByKey, KnownOverride, Overridden};
 use super::overridden_key::{OverriddenKey, Written};
@@ -40,7 +39,6 @@ pub(crate) struct Definition {
     /// The head of the marks of keys that observers were notified of.
     marks: OnceLock<Box<KeyHeads>>,
     /// What an observer keeps of the policy.
-    #[cfg(feature = "metrics")]
     pub(crate) attachment: Attachment,
     /// For calls that the policy would have refused if it were no shadow.
     refusal_log: LogBound,
@@ -137,7 +135,6 @@ impl Definition {
             computed: OnceLock::new(),
             known_override: KnownOverride::default(),
             marks: OnceLock::new(),
-            #[cfg(feature = "metrics")]
             attachment: Attachment::default(),
             refusal_log: LogBound::default(),
             failure_log: LogBound::default(),

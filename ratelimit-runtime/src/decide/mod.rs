@@ -3,7 +3,6 @@
 
 pub(crate) mod acquire;
 pub(crate) mod acquired;
-#[cfg(feature = "metrics")]
 pub(crate) mod attachment;
 pub(crate) mod backend;
 mod caller;

@@ -15,7 +15,6 @@ use crate::algorithm::{AlgorithmSpec, PlainSnapshot, PlainSpec, Verdict, known};
 #[cfg(feature = "metrics")]
 use crate::base::clock::Clock;
 use crate::decide::acquired::Acquired;
-#[cfg(feature = "metrics")]
 pub(crate) use crate::decide::attachment::Owner;
 use crate::decide::charges::PolicyCharge;
 use crate::decide::definition::{ChargeNumbers, Definition};
@@ -46,10 +45,6 @@ pub struct Observation<'a> {
     pub source: Option<DecidedBy>,
     /// How long the call waited for its permits; zero if nothing decided it.
     pub waited: Duration,
-    #[cfg_attr(
-        not(feature = "metrics"),
-        expect(dead_code, reason = "only metrics keep something of a policy")
-    )]
     definition: Option<&'a Definition>,
     parts: PartsOfKey<'a>,
     said: Said<'a>,
@@ -205,6 +200,25 @@ impl<'a> Observation<'a> {
         }
     }
 
+    /// Returns the numbers of the policy as they are written, or those of the call if they are computed. `None` if they are not known, or
+    /// those of a share.
+    pub(crate) fn numbers(&self) -> Option<&'a AlgorithmSpec> {
+        if let Some(literal) = self.definition.and_then(Definition::literal) {
+            return Some(&literal.spec);
+        }
+        match self.said {
+            _ if !matches!(self.source, Some(DecidedBy::Memory | DecidedBy::Redis)) => None,
+            Said::Verdict(_, spec) => Some(spec),
+            Said::Plain { numbers, .. } => Some(numbers.spec()),
+            _ => None,
+        }
+    }
+
+    /// Returns whether charges may be corrected once their calls have ended.
+    pub(crate) fn is_corrected(&self) -> bool {
+        self.definition.is_some_and(|definition| definition.attribute.refundable)
+    }
+
     /// Returns the time of the decision, in microseconds: by the clock of the store if that is in process.
     #[cfg(feature = "metrics")]
     pub(crate) fn now(&self) -> u64 {
@@ -215,7 +229,6 @@ impl<'a> Observation<'a> {
     }
 
     /// Returns what the owner keeps of the policy, made at its first call. `None` if another owner keeps something of it.
-    #[cfg(feature = "metrics")]
     pub(crate) fn attached<T: Send + Sync + 'static>(
         &self,
         owner: &Owner,

@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
+use crate::decide::observation::{Observation, Owner};
+
 /// How many policies have a value of their own. Names of limiters may come from user input.
 const MAX_POLICIES: usize = 1_000;
 
@@ -11,22 +13,38 @@ const OTHER_POLICIES: &str = "(other)";
 
 /// What an observer keeps of each policy. All policies above a maximum share one value.
 #[derive(Debug)]
-pub(crate) struct ByPolicy<T>(RwLock<HashMap<Arc<str>, T>>);
+pub(crate) struct ByPolicy<T> {
+    values: RwLock<HashMap<Arc<str>, T>>,
+    owner: Owner,
+}
 
 impl<T> Default for ByPolicy<T> {
     fn default() -> Self {
-        ByPolicy(RwLock::default())
+        ByPolicy { values: RwLock::default(), owner: Owner::new() }
     }
 }
 
-impl<T: Clone> ByPolicy<T> {
-    /// Returns the value of a policy, which is made of its name at its first call.
-    pub(crate) fn get(&self, policy: &str, new: impl Fn(&Arc<str>) -> T) -> T {
+impl<T: Clone + Send + Sync + 'static> ByPolicy<T> {
+    /// Calls a function with the value of a policy, which is made of its name at its first call. The first observer to see a policy
+    /// finds its value there, and the others by its name.
+    #[inline]
+    pub(crate) fn with<U>(
+        &self,
+        seen: &Observation<'_>,
+        new: impl Fn(&Arc<str>) -> T,
+        then: impl FnOnce(&T) -> U,
+    ) -> U {
+        match seen.attached(&self.owner, || self.get(seen.policy, &new)) {
+            Some(value) => then(value),
+            None => then(&self.get(seen.policy, new)),
+        }
+    }
+
+    fn get(&self, policy: &str, new: impl Fn(&Arc<str>) -> T) -> T {
         self.known(policy).unwrap_or_else(|| self.add(policy, new))
     }
 
     /// Calls a function with each name and its value.
-    #[cfg(feature = "dashboard")]
     pub(crate) fn map<U>(&self, mut each: impl FnMut(&str, &T) -> U) -> Vec<U> {
         self.read().iter().map(|(name, value)| each(name, value)).collect()
     }
@@ -39,7 +57,7 @@ impl<T: Clone> ByPolicy<T> {
     }
 
     fn add(&self, policy: &str, new: impl Fn(&Arc<str>) -> T) -> T {
-        let mut values = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut values = self.values.write().unwrap_or_else(PoisonError::into_inner);
         // Other threads may have added the policy, or taken the last place, meanwhile.
         let has_place = values.len() < MAX_POLICIES || values.contains_key(policy);
         let name: Arc<str> = if has_place { policy.into() } else { OTHER_POLICIES.into() };
@@ -47,7 +65,7 @@ impl<T: Clone> ByPolicy<T> {
     }
 
     fn read(&self) -> RwLockReadGuard<'_, HashMap<Arc<str>, T>> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner)
+        self.values.read().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -12,7 +12,7 @@ use self::holds::{HOLD_TIME, HOLDS};
 use ::metrics::{Unit, counter, histogram};
 use ::metrics::{describe_counter, describe_gauge, describe_histogram};
 
-use crate::decide::observation::{CallOutcome, Observation, Owner};
+use crate::decide::observation::{CallOutcome, Observation};
 use crate::observe::by_policy::ByPolicy;
 use crate::store::decided_by::DecidedBy;
 use crate::store::series::CALL_TIME;
@@ -59,33 +59,30 @@ pub(crate) const OVERRIDE_PROBLEMS: &str = "ratelimits_override_problems";
 /// ```
 pub fn observer() -> impl Fn(&Observation<'_>) + Send + Sync + 'static {
     describe();
-    let (policies, owner) = (ByPolicy::default(), Owner::new());
+    let policies = ByPolicy::default();
     move |seen| {
-        let by_name = || policies.get(seen.policy, |name| Arc::new(PolicySeries::new(name)));
-        let other;
-        let series = match seen.attached(&owner, by_name) {
-            Some(series) => series,
-            None => {
-                other = by_name();
-                &other
-            }
-        };
-        if seen.outcome == CallOutcome::Paused {
-            return counter!(PAUSES, "policy" => series.label().clone()).increment(1);
-        }
-        if seen.outcome == CallOutcome::NearLimit {
-            return counter!(NEAR_LIMIT, "policy" => series.label().clone()).increment(1);
-        }
-        if seen.outcome == CallOutcome::Released {
-            return series.end_hold(seen);
-        }
-        if seen.begins_hold() {
-            series.begin_hold(seen);
-        }
-        series.record(seen, seen.limit().filter(|_| seen.source != Some(DecidedBy::Local)));
-        if !seen.waited.is_zero() {
-            histogram!(WAIT, "policy" => series.label().clone()).record(seen.waited);
-        }
+        let new = |name: &Arc<str>| Arc::new(PolicySeries::new(name));
+        policies.with(seen, new, |series| record(series, seen));
+    }
+}
+
+#[inline]
+fn record(series: &PolicySeries, seen: &Observation<'_>) {
+    if seen.outcome == CallOutcome::Paused {
+        return counter!(PAUSES, "policy" => series.label().clone()).increment(1);
+    }
+    if seen.outcome == CallOutcome::NearLimit {
+        return counter!(NEAR_LIMIT, "policy" => series.label().clone()).increment(1);
+    }
+    if seen.outcome == CallOutcome::Released {
+        return series.end_hold(seen);
+    }
+    if seen.begins_hold() {
+        series.begin_hold(seen);
+    }
+    series.record(seen, seen.limit().filter(|_| seen.source != Some(DecidedBy::Local)));
+    if !seen.waited.is_zero() {
+        histogram!(WAIT, "policy" => series.label().clone()).record(seen.waited);
     }
 }
 

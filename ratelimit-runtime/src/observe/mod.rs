@@ -1,6 +1,6 @@
-//! What is seen of decisions: metrics, the keys that are limited most, the record of a request, and what the dashboard counts.
+//! What is seen of decisions: metrics, the keys that are limited most, the record of a request, suggested
+//! numbers, and what the dashboard counts.
 
-#[cfg(any(feature = "dashboard", feature = "metrics"))]
 mod by_policy;
 #[cfg(feature = "dashboard")]
 pub(crate) mod dashboard;
@@ -9,3 +9,4 @@ pub(crate) mod metrics;
 pub(crate) mod most_limited;
 #[cfg(feature = "web")]
 pub(crate) mod record;
+pub(crate) mod suggestions;

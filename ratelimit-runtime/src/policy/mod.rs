@@ -16,7 +16,6 @@ mod sliding_window;
 mod token_bucket;
 #[cfg(feature = "overrides")]
 mod words;
-#[cfg(feature = "serde")]
 mod written;
 
 pub use algorithm::Algorithm;

@@ -23,7 +23,6 @@ pub(super) enum Written {
 impl Policy {
     /// Returns the policy as the arguments of its attribute: `limit = 5, period = "1m"`. `None` if a time is no whole number of
     /// microseconds.
-    #[cfg(all(feature = "overrides", feature = "redis"))]
     pub(crate) fn arguments(&self) -> Option<String> {
         let arguments = self.written()?.into_iter().map(|(name, value)| match value {
             Written::Count(count) => format!("{name} = {count}"),
@@ -91,7 +90,7 @@ fn time(time: Duration) -> Option<Written> {
     units::write_duration(time).map(Written::Text)
 }
 
-#[cfg(all(test, feature = "overrides", feature = "redis"))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::policy::{ConcurrencyLimit, FixedWindow, LeakyBucket, SlidingWindow, TokenBucket};

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::net::{SocketAddr, TcpListener};
+use std::time::Duration;
 
 use axum::Router;
 use axum::response::Html;
@@ -106,6 +107,29 @@ async fn the_page_shows_the_traffic_of_the_service() {
         assert!(page.contains(text), "{text} is not in {page}");
     }
     assert!(!page.contains("bob") && !page.contains("Reset"), "{page}");
+    assert_no_errors(&browser).await;
+}
+
+#[tokio::test]
+async fn the_page_suggests_numbers_once_they_are_known() {
+    let dashboard = open();
+    let registry = Registry::builder().observer(dashboard.observer()).in_memory();
+    let Client(address) = serve(Router::new().nest_service("/limits", dashboard.router(&registry))).await;
+    let millis = Duration::from_millis(1);
+    let limiter = registry.limiter("suggested", FixedWindow::new(4, millis)).unwrap();
+    let browser = Browser::open(&format!("http://{address}/limits")).await;
+    let suggested = format!("{}?.querySelector('.suggestion')?.textContent", row("suggested"));
+    limiter.try_acquire(0).await.unwrap();
+    let unknown = "refuses at most 0.1 %: not known, 19999 more calls are needed";
+    browser.wait_until(&format!("{suggested} === '{unknown}'")).await;
+    // No key calls twice, so one call in a window is enough.
+    for key in 1..20_000 {
+        limiter.try_acquire(key).await.unwrap();
+    }
+    tokio::time::sleep(10 * millis).await;
+    limiter.try_acquire(20_000).await.unwrap();
+    let known = "refuses at most 0.1 %: limit = 1, period = \"1ms\" by 20,001 calls of ";
+    browser.wait_until(&format!("{suggested}?.startsWith('{known}')")).await;
     assert_no_errors(&browser).await;
 }
 

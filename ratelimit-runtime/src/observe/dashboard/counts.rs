@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::recently_limited::RecentlyLimited;
@@ -11,18 +11,26 @@ use crate::decide::decision::Decision;
 use crate::decide::observation::{CallOutcome, Observation};
 use crate::observe::by_policy::ByPolicy;
 use crate::observe::most_limited::LimitedKey;
+use crate::observe::suggestions::demand::{Demand, REFUSED_AT_MOST, Room};
+use crate::observe::suggestions::suggestion::Suggestion;
 
-/// The traffic of each policy, and the keys that are limited.
+/// The traffic and the demand of each policy, and the keys that are limited.
 #[derive(Debug)]
 pub(crate) struct Counts {
     since: Instant,
-    traffic: ByPolicy<Arc<Traffic>>,
+    policies: ByPolicy<Arc<(Traffic, Demand)>>,
+    room: Room,
     limited: RecentlyLimited,
 }
 
 impl Counts {
     pub(crate) fn new() -> Self {
-        Counts { since: Instant::now(), traffic: ByPolicy::default(), limited: RecentlyLimited::new() }
+        Counts {
+            since: Instant::now(),
+            policies: ByPolicy::default(),
+            room: Room::default(),
+            limited: RecentlyLimited::new(),
+        }
     }
 
     /// Counts that show the parts of keys as text.
@@ -32,7 +40,12 @@ impl Counts {
 
     pub(crate) fn count(&self, seen: &Observation<'_>) {
         let second = self.second();
-        self.traffic.get(seen.policy, |_| Arc::default()).count(seen, second);
+        let new = |_: &Arc<str>| Arc::new((Traffic::default(), self.room.demand()));
+        self.policies.with(seen, new, |of| {
+            let (traffic, demand) = &**of;
+            traffic.count(seen, second);
+            demand.count(seen);
+        });
         if seen.outcome == CallOutcome::Limited {
             self.limited.at(second).count(seen);
         }
@@ -43,8 +56,22 @@ impl Counts {
         u32::try_from(self.since.elapsed().as_secs()).unwrap_or(u32::MAX)
     }
 
+    /// Returns the traffic of each policy, with the smallest numbers that would refuse few of its calls, or why they are not known.
     pub(crate) fn traffic(&self, second: u32) -> Vec<Value> {
-        self.traffic.map(|policy, traffic| traffic.to_json(policy, second))
+        self.policies.map(|policy, of| {
+            let (traffic, demand) = &**of;
+            let mut shown = traffic.to_json(policy, second);
+            let Suggestion { smallest, calls, keys, one_in, .. } = demand.suggestion(policy);
+            let (smallest, reason) = match smallest {
+                Ok(smallest) => (Some(smallest.to_string()), None),
+                Err(reason) => (None, Some(reason.to_string())),
+            };
+            shown["suggestion"] = json!({
+                "refuses_at_most": REFUSED_AT_MOST, "arguments": smallest, "reason": reason,
+                "calls": calls, "keys": keys, "one_in": one_in,
+            });
+            shown
+        })
     }
 
     /// Returns the parts of a limited key by its hash, if it is not too long to be kept.

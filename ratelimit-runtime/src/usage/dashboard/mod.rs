@@ -64,8 +64,8 @@ use crate::usage::registry::Registry;
 /// internal address *and* authenticate its users.
 ///
 /// Counts are kept for each second of the last minute, and in total since the dashboard was created, for up to 1,000 policies. All
-/// further ones are counted as `(other)`. Keys are shown as hashes, and counted for five to ten minutes. What other processes
-/// decide is not seen.
+/// further ones are counted as `(other)`. Numbers are suggested for up to 50 policies, as [`Suggestions`](crate::Suggestions) does.
+/// Keys are shown as hashes, and counted for five to ten minutes. What other processes decide is not seen.
 ///
 /// With an observer, calls in process take [longer](crate::RegistryBuilder::observer). Cheap to clone: clones are one dashboard.
 #[derive(Clone)]
