@@ -4,9 +4,10 @@
 --
 -- KEYS   the keys of each decision, in order; the keys of one decision are distinct
 -- ARGV   the number of keys of a decision, the format of its arguments as of `struct.unpack`, and the arguments of the first decision,
---        packed. If those of others differ, there follow a format that ends with a zero, the numbers of the arguments that differ,
---        a byte each, and these of each other decision. If decisions have different formats, three of each decision. Last, if there are
---        charges of holds, what differs between them, packed: of each that costs something the released permits and the field
+--        packed. If those of others differ, there follow the format of the ones that do, which ends with a zero, their numbers from 1 on,
+--        a byte each, and these arguments of each other decision. If decisions have different formats, or more arguments than a byte can
+--        number, three of each decision. Last, if there are charges of holds, what is said of them, packed: of each that costs something
+--        the released permits and the field
 -- args   six for each charge: its kind, which is the number of its algorithm, negative for a shadow, and the arguments of `check`, but 0
 --        for what differs between charges of holds
 -- reply  doubles: now, then for each charge what was read, which starts with a negative number if its own policy refuses it:
@@ -36,6 +37,7 @@ while first <= count do
   if has_more then
     if next_at > #packed then
       size, form, packed, next_at, given = ARGV[given + 1] + 0, ARGV[given + 2], ARGV[given + 3], 1, given + 3
+      differing = nil
     end
     if next_at > 1 then
       if not differing then

@@ -204,6 +204,30 @@ async fn calls_of_a_batch_hold_in_order() {
 }
 
 #[tokio::test]
+async fn calls_of_a_batch_that_hold_nothing_know_nothing_of_those_that_do() {
+    on_each_lane(async |lane| {
+        let three = holds(3).unwrap();
+        let [_, _, interval, ..] = one_of_each().map(|(_, pair)| pair);
+        let [peek, one] = [0, 1].map(|cost| [Request::new("batch", &three, cost)]);
+        let held_before = lane.decide(0, &one).await;
+        let full = [Request::new("interval", &interval, 3)];
+        assert!(lane.decide(0, &full).await.admitted);
+        let refused = [Request::new("interval", &interval, 1)];
+        let outcomes = lane.decide_lists(0, &[&one, &peek, &peek]).await;
+        let seen: Vec<_> =
+            outcomes.iter().map(|outcome| (outcome.admitted, outcome.remaining()[0])).collect();
+        assert_eq!(seen, [(true, 1), (true, 1), (true, 1)]);
+        let others = lane.decide_lists(0, &[&one, &refused]).await;
+        assert_eq!((others[0].admitted, others[1].admitted), (true, false));
+        for outcome in [&held_before, &outcomes[0], &others[0]] {
+            lane.release(0, "batch", &three, 1, held(outcome, 0)).await;
+        }
+        assert_eq!(left(&lane, "batch").await, 3);
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn calls_of_a_batch_may_have_different_lists_of_holds() {
     on_each_lane(async |lane| {
         let (three, one) = (holds(3).unwrap(), holds(1).unwrap());

@@ -2,10 +2,10 @@
 //! cost a thousand script calls.
 //!
 //! The first [`MAX_SINGLES`] calls are sent at once, because a batch takes its calls longer than a connection that they share.
-//! A call that finds as many in flight waits in a queue, which a task sends as one batch, and again until the queue is empty, and
-//! so do the calls after it meanwhile. Nothing waits for a call that was sent at once: only its caller polls it, who may do other
-//! things first. And nothing waits for long if Redis is slow or far away: what a full batch or [`MAX_WAIT`] brings together is
-//! sent, however many batches are in flight.
+//! A call that finds as many in flight waits in a queue, which a task sends as one batch, and so do the calls after it meanwhile. A
+//! task goes on while calls wait that are not left to other tasks. Nothing waits for a call that was sent at once: only its caller polls
+//! it, who may do other things first. And nothing waits for long if Redis is slow or far away: what a full batch or [`MAX_WAIT`] brings
+//! together is sent, however many batches are in flight.
 //!
 //! Whatever a batch shares, its calls do not notice: each is decided alone, fails alone, and ends by its own deadline.
 

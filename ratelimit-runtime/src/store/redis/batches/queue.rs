@@ -20,8 +20,8 @@ pub(super) const MAX_SINGLES: usize = 8;
 /// The tasks that send batches of a queue. While Redis decides one batch, the replies of the other are read.
 const USUAL_SENDERS: usize = 2;
 
-/// The batches in flight beside which a sender sends what little waits. With fewer, Redis and this process wait for each other. With
-/// more, the batches get ever smaller, as each sender takes only the calls that its last batch has replied to.
+/// With as many batches in flight, a sender waits for a full one. With fewer, Redis and this process would wait for each other. With
+/// more, the batches would get ever smaller, as each sender takes only the calls that its last batch has replied to.
 const MAX_SMALL_BATCHES: usize = 4;
 
 /// How long a call waits for a batch in flight to end.
@@ -46,6 +46,8 @@ pub(super) struct BatchQueue {
     /// How many calls were sent at once and have not ended.
     pub(super) singles: usize,
     pub(super) senders: usize,
+    /// How many batches are.
+    pub(super) in_flight: usize,
     /// What one of them is about to do.
     next: Next,
     pub(super) waiting: VecDeque<Waiting>,
@@ -127,15 +129,14 @@ impl BatchQueue {
 
     /// Whether a sender whose batch has ended is to send another one. Otherwise, what waits joins the batch of another sender.
     pub(super) fn goes_on(&self, form: Form) -> bool {
-        let in_flight = self.senders - usize::from(self.next == Next::Later);
-        in_flight <= MAX_SMALL_BATCHES || self.waiting.len() >= form.max_decisions()
+        self.in_flight < MAX_SMALL_BATCHES || self.waiting.len() >= form.max_decisions()
     }
 
     /// Takes the calls of the next batch. Those that have given up are left out.
     pub(super) fn take(&mut self, form: Form) -> Vec<Waiting> {
         let mut most = form.max_decisions();
         // Two batches let Redis and this process work at the same time, which is worth it if they are not small.
-        if self.senders == 1 && 3 * self.waiting.len() >= most {
+        if self.senders == 1 && 3 * self.waiting.len() >= 2 * most {
             most = most.min(self.waiting.len().div_ceil(2));
         }
         let mut batch = Vec::with_capacity(most.min(self.waiting.len()));

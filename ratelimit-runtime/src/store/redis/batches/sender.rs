@@ -20,7 +20,7 @@ use crate::store::charge::{Charge, Outcome};
 use crate::store::error::StoreError;
 use crate::store::redis::client::Client;
 
-/// Sends batches until no call waits.
+/// Sends batches while calls wait that are not left to other senders.
 pub(super) struct Sender {
     queues: Arc<BatchQueues>,
     client: Arc<Client>,
@@ -28,6 +28,8 @@ pub(super) struct Sender {
     id: BatchQueueId,
     /// What it was spawned for. [`Next::None`] once that is done.
     first: Next,
+    /// Whether a batch of its own is in flight.
+    is_waiting: bool,
 }
 
 type Decided = (Caller, Result<Box<Outcome>, StoreError>);
@@ -43,7 +45,7 @@ impl Sender {
     ) {
         if first != Next::None {
             let (queues, client) = (Arc::clone(queues), Arc::clone(client));
-            let sender = Sender { queues, client, runtime: runtime.clone(), id, first };
+            let sender = Sender { queues, client, runtime: runtime.clone(), id, first, is_waiting: false };
             runtime.spawn(sender.run());
         }
     }
@@ -63,12 +65,15 @@ impl Sender {
                 requeue().await;
             }
             let (late, batch, next) = self.take();
-            late.into_iter().for_each(|call| call.caller.reply(Err(StoreError::not_sent())));
             Sender::spawn(next, &self.queues, &self.client, &self.runtime, self.id);
+            late.into_iter().for_each(|call| call.caller.reply(Err(StoreError::not_sent())));
             if batch.is_empty() {
                 return;
             }
             decided = self.decide(batch, turn).await;
+            if let Some(queue) = self.queues.lock().get_mut(&self.id) {
+                queue.in_flight -= usize::from(mem::take(&mut self.is_waiting));
+            }
         }
     }
 
@@ -91,6 +96,8 @@ impl Sender {
         let late = queue.take_late();
         let takes = first != Next::None || queue.goes_on(form);
         let batch = if takes { queue.take(form) } else { Vec::new() };
+        self.is_waiting = !batch.is_empty();
+        queue.in_flight += usize::from(self.is_waiting);
         (late, batch, queue.next_sender(form))
     }
 
@@ -160,6 +167,7 @@ impl Drop for Sender {
         let Entry::Occupied(mut entry) = queues.entry(self.id) else { return };
         let queue = entry.get_mut();
         queue.started(self.first);
+        queue.in_flight -= usize::from(self.is_waiting);
         queue.senders -= 1;
         let mut failed = VecDeque::new();
         if queue.senders == 0 {

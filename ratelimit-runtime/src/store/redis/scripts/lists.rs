@@ -11,8 +11,11 @@ use crate::store::judge::line_of;
 /// The number of arguments of a charge.
 const WIDTH: usize = 6;
 
-/// More arguments of a decision than this have no numbers of one byte.
+/// A byte numbers at most so many arguments of a decision.
 const MOST_NUMBERED: usize = 255;
+
+/// The number of the algorithm of holds.
+const HOLDS: u8 = 10;
 
 /// The arguments of a charge.
 #[derive(Clone, Copy, Debug)]
@@ -79,7 +82,8 @@ fn group(size: usize, rows: &[Row], arguments: &mut Vec<Argument>) {
 
     let differs = |column: &usize| {
         let (charge, argument) = (column / WIDTH, column % WIDTH);
-        others.iter().skip(charge).step_by(size).any(|row| row.differs(&first[charge], argument))
+        let mut rows = others.iter().skip(charge).step_by(size);
+        rows.any(|row| row.differs(&first[charge], argument) || row.is_written(&first[charge], argument))
     };
     let differing: Vec<usize> =
         if others.is_empty() { Vec::new() } else { columns.filter(differs).collect() };
@@ -122,6 +126,14 @@ impl Row {
             5 if self.has_text => _ = write!(packed, "{}\0", self.numbers[0]),
             _ => packed.extend(self.numbers[argument - 1].to_le_bytes()),
         }
+    }
+
+    /// Whether the script may have written an argument for another decision that this one does not: it does so for each charge of holds
+    /// that costs something.
+    fn is_written(&self, other: &Row, argument: usize) -> bool {
+        let is_of_holds = [self, other].iter().any(|row| row.kind.unsigned_abs() == HOLDS);
+        let is_other = self.kind != other.kind || self.numbers[0] != other.numbers[0];
+        matches!(argument, 3 | 5) && is_of_holds && is_other
     }
 
     fn differs(&self, other: &Row, argument: usize) -> bool {

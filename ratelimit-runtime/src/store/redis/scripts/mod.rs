@@ -53,9 +53,12 @@ pub(super) enum Sequence {
 /// The weight of the decisions or corrections of a call, in tenths of the decision about a plain bucket.
 pub(super) const MAX_WEIGHT: usize = 1000;
 /// That of a charge which no pass decides, or corrects. The script decides nine of these.
-const IN_FULL: usize = 111;
-/// That of a correction by the pass, of a key of its own.
-const CORRECTION: usize = 20;
+const IN_FULL: usize = MAX_WEIGHT / 9;
+/// That of a correction by the pass, of a key of its own, counted twice, because the pass leaves as many as it likes to the functions.
+const CORRECTION: usize = 40;
+
+/// No more decisions share a call, because those that a pass leaves to the functions take a call more for each nine of them.
+const MOST_TOGETHER: usize = 50;
 
 /// Marks the number of an algorithm if the call may wait, which is then a lane of its own.
 const MAY_WAIT: u8 = 16;
@@ -133,14 +136,14 @@ impl Scripts {
 }
 
 impl Form {
-    /// Returns the number of decisions that may share a call, so that it blocks Redis for no longer than twenty calls of a usual
-    /// script. Those that a pass leaves to the functions are limited by the script.
+    /// Returns the number of decisions that may share a call, so that it blocks Redis for some 0.2 ms. Those that a pass leaves to the
+    /// functions are limited by the script.
     pub(super) fn max_decisions(self) -> usize {
         let weight = match self {
             Form::Buckets(size) => 10 * size,
             Form::Any(sequence) => sequence.weight().unwrap_or(MAX_WEIGHT),
         };
-        (MAX_WEIGHT / weight.max(1)).max(1)
+        (MAX_WEIGHT / weight.max(1)).clamp(1, MOST_TOGETHER)
     }
 }
 
