@@ -28,8 +28,8 @@ pub(super) struct Sender {
     id: BatchQueueId,
     /// What it was spawned for. [`Next::None`] once that is done.
     first: Next,
-    /// Whether a batch of its own is in flight.
-    is_waiting: bool,
+    /// Whether its batch is in flight.
+    is_in_flight: bool,
 }
 
 type Decided = (Caller, Result<Box<Outcome>, StoreError>);
@@ -45,7 +45,7 @@ impl Sender {
     ) {
         if first != Next::None {
             let (queues, client) = (Arc::clone(queues), Arc::clone(client));
-            let sender = Sender { queues, client, runtime: runtime.clone(), id, first, is_waiting: false };
+            let sender = Sender { queues, client, runtime: runtime.clone(), id, first, is_in_flight: false };
             runtime.spawn(sender.run());
         }
     }
@@ -72,7 +72,7 @@ impl Sender {
             }
             decided = self.decide(batch, turn).await;
             if let Some(queue) = self.queues.lock().get_mut(&self.id) {
-                queue.in_flight -= usize::from(mem::take(&mut self.is_waiting));
+                queue.in_flight -= usize::from(mem::take(&mut self.is_in_flight));
             }
         }
     }
@@ -96,8 +96,8 @@ impl Sender {
         let late = queue.take_late();
         let takes = first != Next::None || queue.goes_on(form);
         let batch = if takes { queue.take(form) } else { Vec::new() };
-        self.is_waiting = !batch.is_empty();
-        queue.in_flight += usize::from(self.is_waiting);
+        self.is_in_flight = !batch.is_empty();
+        queue.in_flight += usize::from(self.is_in_flight);
         (late, batch, queue.next_sender(form))
     }
 
@@ -167,7 +167,7 @@ impl Drop for Sender {
         let Entry::Occupied(mut entry) = queues.entry(self.id) else { return };
         let queue = entry.get_mut();
         queue.started(self.first);
-        queue.in_flight -= usize::from(self.is_waiting);
+        queue.in_flight -= usize::from(self.is_in_flight);
         queue.senders -= 1;
         let mut failed = VecDeque::new();
         if queue.senders == 0 {
