@@ -67,6 +67,7 @@ const PRELUDE: &str = include_str!("../prelude.lua");
 const ALGORITHMS_BY_NUMBER: &str = include_str!("../algorithms.lua");
 const DECIDE: &str = include_str!("../decide.lua");
 const PLAIN: &str = include_str!("../plain.lua");
+const PLAIN_ARGUMENTS: &str = include_str!("../plain_arguments.lua");
 const PLAIN_CALENDAR_READ: &str = include_str!("../plain_calendar_read.lua");
 const PLAIN_CALENDAR_WRITE: &str = include_str!("../plain_calendar_write.lua");
 const PLAIN_HOLDS_READ: &str = include_str!("../plain_holds_read.lua");
@@ -127,6 +128,7 @@ fn assemble(part: Part, pieces: &[&str], algorithms: &[(&str, &str)]) -> String 
     let mut script = [&[CLOCK], pieces].concat().concat();
     // Each may include those after it.
     let files = [
+        ("plain_arguments", PLAIN_ARGUMENTS),
         ("plain_calendar_read", PLAIN_CALENDAR_READ),
         ("plain_calendar_write", PLAIN_CALENDAR_WRITE),
         ("plain_holds_read", PLAIN_HOLDS_READ),

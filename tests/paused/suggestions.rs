@@ -65,7 +65,7 @@ async fn suggested_numbers_refuse_as_many_calls_as_is_said() {
         let exact = refused(&Registry::in_memory(), smallest.policy, &calls).await as f64 / 25_000.0;
         assert_eq!((smallest.refused, smallest.error), (exact, 0.0), "{smallest}");
         assert!(exact <= 0.001, "{smallest}");
-        // Those with the suggested numbers are told the same.
+        // Calls by the suggested numbers lead to the same.
         suggestions.clear();
         refused(&observed(&suggestions), smallest.policy, &calls).await;
         let again = only(&suggestions).smallest.unwrap();

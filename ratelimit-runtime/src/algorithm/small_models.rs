@@ -203,7 +203,7 @@ impl History<'_> {
         assert!(self.keeps_promise(), "more is admitted than the policy promises: {self:?}");
     }
 
-    /// A refused call is admitted when it is told to retry, and no earlier.
+    /// A refused call is admitted once its `retry_after` has passed, and no earlier.
     fn check_retry(&self, retry_after: Option<u64>, cost: u64, clock: u64) {
         let Some(after) = retry_after.filter(|_| !self.model.spec.is_semaphore()) else { return };
         let admits = |at: u64| {

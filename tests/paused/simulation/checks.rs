@@ -212,7 +212,7 @@ impl Run {
         admitted: &[Admission],
     ) -> Result<(), String> {
         let Refusal { cost: permits, at, numbers, .. } = refusal;
-        let tells = matches!(
+        let is_checked = matches!(
             target.kind,
             Kind::Bucket
                 | Kind::Changing
@@ -231,10 +231,10 @@ impl Run {
         all.iter_mut().for_each(|call| call.end = at.min(call.end));
         all.push(refused);
         let is_due = exceeded(&|_| promise, windows, &all, refused, &Widening::default()).is_some();
-        let tells = tells && !(target.is_window() && windows == Windows::Unknown);
+        let is_checked = is_checked && !(target.is_window() && windows == Windows::Unknown);
         // It refilled more slowly at times.
-        let tells = tells && all.iter().all(|call| call.numbers.period == numbers.period);
-        if tells && !is_due && !self.plan.waits {
+        let is_checked = is_checked && all.iter().all(|call| call.numbers.period == numbers.period);
+        if is_checked && !is_due && !self.plan.waits {
             return Err(format!("refused in vain: {refusal:?} by {promise:?} after {admitted:?}"));
         }
         Ok(())

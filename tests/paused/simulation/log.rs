@@ -86,7 +86,7 @@ pub(super) struct Penalty {
     pub(super) micros: u64,
 }
 
-/// What observers were told of a key that has used a share of its limit.
+/// A notice to observers that a key has used a share of its limit.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Notice {
     pub(super) target: usize,

@@ -43,10 +43,10 @@
 //! Windows of a calendar admit their limit each time that the clock of the server enters them (`calendars`). It begins ten seconds before
 //! a day and a month, and steps over that.
 //!
-//! A penalty of which a process was told admits nothing until it ends, is one of the attribute's, and the next one does not come before
-//! its end. Where nothing fails, a model of the key says when one is due and which (`penalties`). Observers are told of a key that nears
+//! A penalty that a process knows of admits nothing until it ends, is one of the attribute's, and the next one does not come before
+//! its end. Where nothing fails, a model of the key says when one is due and which (`penalties`). Observers are notified of a key that nears
 //! its limit at most once for each window and for each loss, whatever becomes of messages, and not before the share is reached. Where
-//! nothing fails, they are told of each window (`notices`).
+//! nothing fails, they are notified of each window (`notices`).
 //!
 //! Clocks of processes step only forward, all at once, when these stand still. Overrides with `shadow`, `off` and `blocked` are tested
 //! with `usage/registry/shortcuts`, and all that a process may say of its holds in `tests/it/simulation`.

@@ -1,4 +1,4 @@
-//! What observers are told of keys that have used a share of their limit: `notify_at`.
+//! Notices to observers of keys that have used a share of their limit: `notify_at`.
 
 use std::collections::HashSet;
 use std::sync::Mutex;
@@ -11,7 +11,7 @@ use super::log::{Notice, Refusal};
 use super::schedule::Run;
 use super::target::{Kind, Target};
 
-/// For how long the reply to a process may take that asks whether a key was told, in microseconds.
+/// For how long the reply to a process may take that asks whether there was a notice of a key, in microseconds.
 const DEADLINE: u64 = 100_000;
 
 /// Those of all processes.
@@ -77,14 +77,14 @@ impl Run {
                 let times = (last.at - first.at + delay) / window;
                 let more = if target.kind == Kind::NotifiedWindow { 2 } else { 1 };
                 if back as u64 + 1 > times + more + broken(first.at, last.at) {
-                    return problem("told too often");
+                    return problem("notified too often");
                 }
             }
         }
         if self.plan.is_prompt() && target.kind == Kind::NotifiedWindow && widening.breaks.is_empty() {
-            let mut told = HashSet::new();
-            if !notices.iter().all(|notice| told.insert(notice.ends)) {
-                return problem("a window is told twice");
+            let mut windows = HashSet::new();
+            if !notices.iter().all(|notice| windows.insert(notice.ends)) {
+                return problem("notified twice of a window");
             }
         }
         let chances = self.plan.chances;
@@ -110,7 +110,7 @@ impl Run {
                 }
             };
             if !before.into_iter().any(is_reached) {
-                return problem("told before the share is reached");
+                return problem("notified before the share is reached");
             }
         }
         if !self.plan.is_clean() || chances.overrides || target.kind != Kind::NotifiedWindow {
@@ -127,7 +127,7 @@ impl Run {
             used += call.permits;
             let ends = opened.unwrap_or_default() + window;
             if used >= share_of(target.limit) && !notices.iter().any(|notice| notice.ends == ends) {
-                return problem("not told");
+                return problem("not notified");
             }
         }
         Ok(())

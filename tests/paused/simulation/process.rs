@@ -17,7 +17,7 @@ use super::target::Target;
 pub(super) const HOLD_TTL: Duration = Duration::from_secs(3);
 
 tokio::task_local! {
-    /// What observers were told of the call of this task. Attributes do not tell.
+    /// What observers have seen of the call of this task. Attributes do not show it.
     static SEEN: Cell<Seen>;
 }
 

@@ -169,18 +169,9 @@ impl Target {
             | Kind::LeasedBucket
             | Kind::Slack
             | Kind::PenalizedBucket
-            | Kind::NotifiedBucket
-                if instances == 1 =>
-            {
-                bucket.burst(limit).into()
+            | Kind::NotifiedBucket => {
+                if instances == 1 { bucket.burst(limit) } else { bucket.burst_for(full) }.into()
             }
-            Kind::Bucket
-            | Kind::Changing
-            | Kind::Settled
-            | Kind::LeasedBucket
-            | Kind::Slack
-            | Kind::PenalizedBucket
-            | Kind::NotifiedBucket => bucket.burst_for(full).into(),
             Kind::Meter if instances == 1 => LeakyBucket::new(limit, rate).into(),
             Kind::Meter => bucket.burst_for(full).into(),
             Kind::Queue => LeakyBucket::new(limit, rate).queue().into(),

@@ -74,7 +74,7 @@ impl Definition {
         }
     }
 
-    /// Logs that it is not known whether observers were told of a key. Must not be called under a lock.
+    /// Logs that it is not known whether observers were notified of a key. Must not be called under a lock.
     #[cold]
     pub(crate) fn log_failed_notice(&self, error: &StoreError) {
         if let Some(keys) = self.error_log.count(MINUTE) {

@@ -14,9 +14,6 @@ const WIDTH: usize = 6;
 /// A byte numbers at most so many arguments of a decision.
 const MOST_NUMBERED: usize = 255;
 
-/// The number of the algorithm of holds.
-const HOLDS: u8 = 10;
-
 /// The arguments of a charge.
 #[derive(Clone, Copy, Debug)]
 struct Row {
@@ -24,6 +21,7 @@ struct Row {
     numbers: [f64; 5],
     /// Whether the last argument is the charge as text, which `INCRBY` takes faster than a number.
     has_text: bool,
+    is_of_holds: bool,
 }
 
 /// Returns the arguments of decisions about any charges. `time` is about that of the server, by which calendars choose what they send.
@@ -108,7 +106,8 @@ impl Row {
         if has_text && joins_other {
             numbers[3] = -1.0 - numbers[3];
         }
-        Row { kind: if charge.shadow { -kind } else { kind }, numbers, has_text }
+        let is_of_holds = matches!(charge.spec, AlgorithmSpec::Holds(_));
+        Row { kind: if charge.shadow { -kind } else { kind }, numbers, has_text, is_of_holds }
     }
 
     /// Returns the format of an argument, as of Lua's `struct.unpack`.
@@ -131,9 +130,8 @@ impl Row {
     /// Whether the script may have written an argument for another decision that this one does not: it does so for each charge of holds
     /// that costs something.
     fn is_written(&self, other: &Row, argument: usize) -> bool {
-        let is_of_holds = [self, other].iter().any(|row| row.kind.unsigned_abs() == HOLDS);
         let is_other = self.kind != other.kind || self.numbers[0] != other.numbers[0];
-        matches!(argument, 3 | 5) && is_of_holds && is_other
+        matches!(argument, 3 | 5) && (self.is_of_holds || other.is_of_holds) && is_other
     }
 
     fn differs(&self, other: &Row, argument: usize) -> bool {
