@@ -52,7 +52,7 @@ pub(super) type Promises<'a> = dyn Fn(Numbers) -> Promise + 'a;
 pub(super) struct Widening {
     /// Between which times a key may have lost its state: an interval around one is two intervals.
     pub(super) breaks: Vec<[u64; 2]>,
-    /// Permits that were given back unchecked, and when.
+    /// Permits that were given back, whatever the state has of the calls that took them, and when.
     pub(super) refunds: Vec<(u64, u64)>,
     /// How long before a call its permits were charged at most.
     pub(super) life: u64,

@@ -8,7 +8,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use super::bounds::{Admission, Numbers};
-use super::log::{Call, Held, Pause, Penalty, Refusal};
+use super::log::{Call, Held, Pause, Penalty, Refund, Refusal};
 use super::process::{Called, Process, Request};
 use super::schedule::{KEYS, Run, settle};
 use super::server::Server;
@@ -77,16 +77,17 @@ impl Run {
                 }
             }
             Action::Refund => {
-                let mut of = (0, key);
                 let refunded = |call: &mut Call| {
                     call.admission.permits = 0;
-                    of = (call.target, call.key);
+                    call.cost
                 };
-                let Some(decision) = self.take_decision(random, refunded) else { return };
+                let Some((decision, Refund { target, key, .. })) = self.take_decision(random, refunded)
+                else {
+                    return;
+                };
                 calls.push(tokio::spawn(async move { drop(decision.refund().await) }));
                 settle().await;
                 // What came back is used at once.
-                let (target, key) = of;
                 for _ in 0..=self.plan.targets[target].limit {
                     let request =
                         Request { target, key, cost: 1, wait: None, burst: self.plan.targets[target].limit };
@@ -98,7 +99,7 @@ impl Run {
             Action::RefundUnchecked(target) => {
                 let permits = random.between(1, 3);
                 let _ = process.limiter(target).refund(key, permits).await;
-                self.log().refunds.push((target, key, now, permits));
+                self.log().refunds.push(Refund { target, key, permits, at: now, of: None });
             }
             Action::Reset(target) => {
                 // At some time until it ends.
@@ -232,8 +233,12 @@ impl Run {
         }
     }
 
-    /// Takes the decision of a call that was admitted, some time ago or just now.
-    fn take_decision(&self, random: &mut Random, change: impl FnOnce(&mut Call)) -> Option<Decision> {
+    /// Takes the decision of a call that was admitted, some time ago or just now, to give back what the function says.
+    fn take_decision(
+        &self,
+        random: &mut Random,
+        change: impl FnOnce(&mut Call) -> u64,
+    ) -> Option<(Decision, Refund)> {
         let mut log = self.log();
         let mut calls: Vec<_> = log.calls.iter_mut().filter(|call| call.decision.is_some()).collect();
         // Mostly a recent one.
@@ -241,22 +246,26 @@ impl Run {
         let back = random.below(among.clamp(1, calls.len().max(1)) as u64) as usize;
         let at = calls.len().checked_sub(1 + back)?;
         let call = &mut calls[at];
-        change(call);
-        call.decision.take()
+        let permits = change(call);
+        let (at, of, decision) = (self.now(), Some(call.admission.start), call.decision.take()?);
+        let refund = Refund { target: call.target, key: call.key, permits, at, of };
+        log.refunds.push(refund);
+        Some((decision, refund))
     }
 
     fn settle_call(&self, random: &mut Random) {
         let (used, now, is_prompt) = (random.below(8), self.now(), self.plan.is_prompt());
         let decision = self.take_decision(random, |call| {
             if !self.plan.targets[call.target].can_be_settled() {
-                return;
+                return 0;
             }
             call.admission.permits = used;
             call.admission.excess = used.saturating_sub(call.cost);
             // A debt that is lost or late counts all the same, as one that was not settled.
             call.admission.settled = if is_prompt && !call.is_local { now } else { FOREVER };
+            call.cost.saturating_sub(used)
         });
-        if let Some(mut decision) = decision {
+        if let Some((mut decision, _)) = decision {
             self.print(|| format!("settled {used} of {decision:?}"));
             decision.settle(used);
         }

@@ -17,7 +17,7 @@ use super::schedule::{KEYS, Run};
 use super::target::{Kind, Target};
 
 /// When breakers are closed again, and late messages have come.
-const CALM: Duration = Duration::from_secs(15);
+pub(super) const CALM: Duration = Duration::from_secs(15);
 /// The longest pause, and step of the clock.
 const LONGEST: u64 = 8_000_000;
 /// Longer than windows of a calendar pay debts.
@@ -108,9 +108,15 @@ impl Run {
         };
         let resets = log.resets.iter().filter(|(target, of, _)| (*target, *of) == (number, key));
         let resets = resets.map(|(.., times)| *times);
-        let refunds = log.refunds.iter().filter(|(target, of, ..)| (*target, *of) == (number, key));
-        let refunds: Vec<_> = refunds.map(|(.., from, permits)| (*from, *permits)).collect();
-        let breaks = resets.clone().chain(log.breaks.iter().map(|at| [*at, *at])).collect();
+        let losses = log.breaks.iter().map(|at| [*at, *at]);
+        let breaks: Vec<_> = resets.clone().chain(losses.clone()).collect();
+        // The receipt of a window ends with a reset.
+        let outlived = if target.is_window() { losses.collect() } else { breaks.clone() };
+        let refunds = log.refunds.iter().filter(|refund| (refund.target, refund.key) == (number, key));
+        let refunds: Vec<_> = refunds
+            .filter(|refund| refund.is_unchecked(&outlived))
+            .map(|refund| (refund.at, refund.permits))
+            .collect();
         let widening = Widening { breaks, refunds: refunds.clone(), life: target.lease_life() };
         let windows = match target.kind {
             Kind::Window if self.plan.is_clean() && !self.plan.waits => Windows::Known,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use ratelimits::Decision;
 
 use super::bounds::{Admission, Numbers};
+use super::checks::CALM;
 use super::network::Link;
 
 /// A call that was admitted.
@@ -19,6 +20,17 @@ pub(super) struct Call {
     pub(super) admission: Admission,
     /// Until it is settled or refunded.
     pub(super) decision: Option<Decision>,
+}
+
+/// Permits that were given back.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Refund {
+    pub(super) target: usize,
+    pub(super) key: u64,
+    pub(super) permits: u64,
+    pub(super) at: u64,
+    /// When the call began that had taken them, by whose receipt they were given back.
+    pub(super) of: Option<u64>,
 }
 
 /// A call that was refused by its policy.
@@ -114,12 +126,20 @@ pub(super) struct Log {
     pub(super) steps: Vec<(u64, i64)>,
     /// The same of a key: when it was reset.
     pub(super) resets: Vec<(usize, u64, [u64; 2])>,
-    /// Permits given back unchecked: the key, when and how many.
-    pub(super) refunds: Vec<(usize, u64, u64, u64)>,
+    pub(super) refunds: Vec<Refund>,
     pub(super) problems: Vec<String>,
     pub(super) store_errors: u64,
     pub(super) refused: u64,
     pub(super) admitted_holds: u64,
+}
+
+impl Refund {
+    /// Whether it credits the state whatever that has of its call: without a receipt, or if the state of the call may have been lost
+    /// between these times, before the refund was made.
+    pub(super) fn is_unchecked(&self, losses: &[[u64; 2]]) -> bool {
+        let late = self.at + CALM.as_micros() as u64;
+        self.of.is_none_or(|start| losses.iter().any(|[from, to]| *from <= late && *to >= start))
+    }
 }
 
 impl Log {
