@@ -5,6 +5,7 @@ mod ending;
 mod replay;
 mod runtimes;
 mod slack;
+mod slack_replay;
 
 use std::future::Future;
 use std::pin::pin;

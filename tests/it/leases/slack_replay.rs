@@ -20,7 +20,7 @@ const PROCESSES: usize = 4;
 const TASKS: u64 = 2;
 const SECOND: Duration = Duration::from_secs(1);
 
-#[rate_limit("1000/s", 10_000, slack = "0.1%", on_store_error = deny, registry = registry)]
+#[rate_limit("1000/s", 5_000, slack = "0.1%", on_store_error = deny, registry = registry)]
 async fn tenth_of_a_percent(registry: &Registry) -> Result<(), Error> {
     Ok(())
 }
@@ -44,7 +44,7 @@ struct Slack {
 }
 
 const SLACKS: [Slack; 3] = [
-    Slack { text: "0.1%", burst: 10_000, life: 10_000 },
+    Slack { text: "0.1%", burst: 5_000, life: 5_000 },
     Slack { text: "1%", burst: 1_000, life: 10_000 },
     Slack { text: "5%", burst: 500, life: 25_000 },
 ];
@@ -57,7 +57,7 @@ const RATE: u64 = 1_000;
 struct Calls {
     count: u64,
     /// When those that were admitted began and ended, in microseconds.
-    admitted: Vec<(u64, u64)>,
+    admitted: Vec<[u64; 2]>,
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -76,7 +76,7 @@ async fn processes_exceed_buckets_by_no_more_than_their_slack() {
     for line in logs.concat() {
         match line.split(' ').map(|number| number.parse().unwrap()).collect::<Vec<usize>>()[..] {
             [calls] => count += calls,
-            [function, start, end] => admitted[function].push((start as i128, end as i128)),
+            [function, start, end] => admitted[function].push([start as i128, end as i128]),
             _ => panic!("{line}"),
         }
     }
@@ -91,9 +91,9 @@ async fn processes_exceed_buckets_by_no_more_than_their_slack() {
     }
 }
 
-fn checker(Slack { burst, .. }: Slack, admitted: &[(i128, i128)]) -> BoundChecker {
+fn checker(Slack { burst, .. }: Slack, admitted: &[[i128; 2]]) -> BoundChecker {
     let mut checker = BoundChecker::new(policies::token_bucket(RATE, SECOND, burst).unwrap().model);
-    for (id, (start, end)) in admitted.iter().enumerate() {
+    for (id, [start, end]) in admitted.iter().enumerate() {
         checker.add_between(id, 1, *start, *end);
     }
     checker
@@ -110,7 +110,7 @@ async fn lines(registry: &Registry) -> Vec<String> {
     let all = tasks.join_all().await;
     let mut lines = vec![all.iter().map(|(_, calls)| calls.count).sum::<u64>().to_string()];
     for (function, Calls { admitted, .. }) in all {
-        lines.extend(admitted.into_iter().map(|(start, end)| format!("{function} {start} {end}")));
+        lines.extend(admitted.into_iter().map(|[start, end]| format!("{function} {start} {end}")));
     }
     lines
 }
@@ -118,7 +118,7 @@ async fn lines(registry: &Registry) -> Vec<String> {
 async fn calls(registry: &Registry, function: usize, mut random: Random, start: Instant) -> Calls {
     let (mut calls, slack) = (Calls::default(), SLACKS[function]);
     let time = || start.elapsed().as_micros() as u64;
-    while time() < budget(2_500_000, 30_000_000) {
+    while time() < budget(2_500_000, 15_000_000) {
         let began = unix_micros();
         let result = match function {
             0 => tenth_of_a_percent(registry).await,
@@ -127,7 +127,7 @@ async fn calls(registry: &Registry, function: usize, mut random: Random, start: 
         };
         calls.count += 1;
         if result.is_ok() {
-            calls.admitted.push((began, unix_micros()));
+            calls.admitted.push([began, unix_micros()]);
         }
         match slack.pause(time(), result.is_ok(), &mut random) {
             0 => tokio::task::yield_now().await,
