@@ -194,19 +194,27 @@ fn is_forever(expr: &Expr, args: &Args) -> bool {
     word(expr).is_some_and(|word| word == "forever" && !args.binds(word))
 }
 
-/// Returns what to write instead of the period of a calendar without quotes, or in the plural, unless it is an argument of the function, or for another
-/// attribute than `count_limit`, which reads its own before.
+/// Returns what to write instead of the period of a calendar without quotes, in the plural or with a number, unless it is an argument of the
+/// function, or for another attribute than `count_limit`, which reads its own before.
 fn calendar_word(name: &str, expr: &Expr, args: &Args) -> Option<String> {
     if name != "period" {
         return None;
     }
     // A constant may be named `DAY`.
-    let written = match word(expr) {
+    let text = match word(expr) {
         Some(word) => Some(word).filter(|word| !args.binds(word))?.to_string(),
         None => literal(expr)?.value().to_lowercase().trim_end_matches('s').to_owned(),
     };
-    let period = CALENDAR_PERIODS.into_iter().find(|period| *period == written)?;
+    let written = text.trim_start_matches(|char: char| char.is_ascii_digit());
+    let count = &text[..text.len() - written.len()];
+    let period = CALENDAR_PERIODS.into_iter().find(|period| *period == written.trim_start())?;
+    if period == "day" && !count.is_empty() {
+        return None;
+    }
     Some(match args.kind {
+        AttributeKind::Count if !["", "1"].contains(&count) => format!(
+            "a window of a calendar is a single {period}; write `period = \"{period}\"`, or a duration, like `period = \"90d\"`"
+        ),
         AttributeKind::Count => format!("the period of a calendar is written `period = \"{period}\"`"),
         _ => format!(
             "only `count_limit` has the windows of a calendar, such as `\"{period}\"`; write a duration, like `period = \"1d\"`"

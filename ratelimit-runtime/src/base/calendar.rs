@@ -56,6 +56,8 @@ static PROBLEMS: LazyLock<RwLock<HashMap<String, &'static str>>> = LazyLock::new
 
 const UNKNOWN: &str = "is not the name of a time zone; write one like \"Europe/Berlin\" or \"UTC\"";
 
+const OFFSET: &str = "is an offset, and not the name of a time zone; write one like \"Europe/Berlin\", or \"Etc/GMT-2\" for two hours ahead of UTC";
+
 /// Longer than the names of all zones.
 const LONGEST_NAME: usize = 64;
 
@@ -295,12 +297,22 @@ fn problem(name: &str) -> &'static str {
     if name.len() > LONGEST_NAME {
         return UNKNOWN;
     }
+    if is_offset(name) {
+        return OFFSET;
+    }
     let names: Vec<_> = tz::db().available().map(|name| name.to_string()).collect();
     let Some(closest) = closest(name, names.iter().map(String::as_str)) else { return UNKNOWN };
     let mut problems = PROBLEMS.write().unwrap_or_else(PoisonError::into_inner);
     problems
         .entry(closest.to_owned())
         .or_insert_with(|| format!("is not the name of a time zone; did you mean \"{closest}\"?").leak())
+}
+
+/// Returns whether it is like `+02:00` or `UTC+2`.
+fn is_offset(name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    let offset = ["UTC", "GMT"].into_iter().find_map(|utc| name.strip_prefix(utc)).unwrap_or(&name);
+    offset.strip_prefix(['+', '-']).is_some_and(|hours| hours.starts_with(|char: char| char.is_ascii_digit()))
 }
 
 fn days_since_epoch(day: Date) -> i64 {

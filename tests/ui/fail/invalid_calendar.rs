@@ -20,6 +20,16 @@ async fn plural() -> Result<(), Error> {
     Ok(())
 }
 
+#[count_limit(5, "1 month")]
+async fn numbered() -> Result<(), Error> {
+    Ok(())
+}
+
+#[count_limit(5, "2weeks")]
+async fn several() -> Result<(), Error> {
+    Ok(())
+}
+
 #[window_limit(5, "month")]
 async fn sliding() -> Result<(), Error> {
     Ok(())
