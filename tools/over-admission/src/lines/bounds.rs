@@ -18,11 +18,17 @@ pub(super) fn bound(fault: Fault, algorithm: Algorithm, admissions: &[&Admission
         Fault::Flush | Fault::ClockForward => CAPACITY,
         Fault::Stop => outage,
         Fault::Restart | Fault::Failover => outage + CAPACITY,
-        // The share of one of two processes, for as long as it decides by it.
-        Fault::Partition => {
-            let local = admissions.iter().filter(|admission| admission.by == "local");
-            CAPACITY / 2 + if is_bucket { refilled(RATE / 2, span(local)) } else { 0 }
-        }
+        // The share of each process that decides by it, for as long as it does: of the one that is cut off, and of one whose calls come
+        // too late on a busy machine.
+        Fault::Partition => (0..u64::from(PROCESSES))
+            .filter_map(|process| {
+                let is_local =
+                    |admission: &&&Admission| admission.by == "local" && admission.process == process;
+                let mut local = admissions.iter().filter(is_local).peekable();
+                local.peek()?;
+                Some(CAPACITY / 2 + if is_bucket { refilled(RATE / 2, span(local)) } else { 0 })
+            })
+            .sum(),
         // Two buckets while there are two releases. A window keeps its count.
         Fault::Deploy if is_bucket => {
             let is_new = |admission: &&&Admission| admission.process >= u64::from(PROCESSES);
