@@ -138,12 +138,12 @@ async fn measure(line: &Line) -> Result<Measured, String> {
         _ => on_server(line.fault, &mut fleet).await?,
     };
     let admissions = log::read(&fleet.logs())?;
-    let rows = Algorithm::ALL.map(|algorithm| row(line, algorithm, &admissions, fleet.refused()));
+    let rows = Algorithm::ALL.map(|algorithm| row(line, algorithm, &admissions, fleet.refused(algorithm)));
     let rows = rows.into_iter().collect::<Result<_, _>>()?;
     Ok(Measured { line: line.name.to_owned(), server, rows })
 }
 
-/// Checks the calls of one algorithm. The processes count all refused calls in one number, of which each algorithm gets its share.
+/// Checks the calls of one algorithm.
 fn row(line: &Line, algorithm: Algorithm, all: &[Admission], refused: u64) -> Result<Row, String> {
     let admissions: Vec<&Admission> =
         all.iter().filter(|admission| admission.limit == algorithm.name()).collect();
@@ -159,7 +159,7 @@ fn row(line: &Line, algorithm: Algorithm, all: &[Admission], refused: u64) -> Re
         limiter: algorithm.name().to_owned(),
         policy,
         admitted: found.admitted,
-        refused: refused / Algorithm::ALL.len() as u64,
+        refused,
         left_out: 0,
         local: admissions.iter().filter(|admission| admission.by == "local").count() as u64,
         clock_error_ms: clock_error.as_millis() as u64,
@@ -173,6 +173,7 @@ fn job(fault: Fault, url: String) -> Job {
     let deadline = if fault.is_outage() { DEADLINE } else { LONG_DEADLINE };
     Job {
         url,
+        algorithms: &Algorithm::ALL,
         duration: DURATION,
         bursts: None,
         instances: PROCESSES,

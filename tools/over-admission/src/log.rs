@@ -13,10 +13,13 @@ use serde::{Deserialize, Serialize};
 /// An admitted call, which is a line of a log. Times are in nanoseconds.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct Admission {
-    /// The middle of the call, since the Unix epoch.
+    /// The middle of the call, since the Unix epoch. Of one that holds a permit: when it surely held it already.
     pub(crate) time: u64,
-    /// How long it took.
+    /// How long it took, and so how well its time is known: 0 of one that holds a permit.
     pub(crate) took: u64,
+    /// For how many seconds it surely held its permit from that time on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) held: Option<String>,
     pub(crate) key: String,
     /// The algorithm. The logs of peers do not have these.
     #[serde(default)]

@@ -35,14 +35,14 @@ const SHARES: [(Algorithm, u64); 4] =
 
 /// Makes so many million decisions, by one algorithm or by all.
 pub(crate) fn run(millions: u64, algorithm: Option<&str>) -> Result<(), String> {
-    let one = algorithm
-        .map(|name| Algorithm::find(name).ok_or_else(|| format!("no algorithm {name}")))
-        .transpose()?;
-    let shares = SHARES.iter().filter(|(algorithm, _)| one.is_none_or(|one| one == *algorithm));
+    let shares = SHARES.iter().filter(|(of, _)| algorithm.is_none_or(|name| name == of.name()));
     let mut rows = Vec::new();
-    for (algorithm, percent) in shares {
-        let decisions = millions * 1_000_000 * if one.is_some() { 100 } else { *percent } / 100;
-        rows.push(measure(*algorithm, decisions)?);
+    for (of, percent) in shares {
+        let decisions = millions * 1_000_000 * if algorithm.is_some() { 100 } else { *percent } / 100;
+        rows.push(measure(*of, decisions)?);
+    }
+    if rows.is_empty() {
+        return Err(format!("no algorithm {}", algorithm.unwrap_or_default()));
     }
     Measured { line: "memory".to_owned(), server: "in process".to_owned(), rows }.keep()
 }

@@ -151,6 +151,7 @@ async fn ours(name: &str, on_redis: bool) -> Result<Measured, String> {
     let bursts = Some(Bursts::random(SEED, DURATION));
     let job = Job {
         url,
+        algorithms: Algorithm::RATES,
         duration: DURATION,
         bursts,
         instances: PROCESSES,
@@ -162,18 +163,16 @@ async fn ours(name: &str, on_redis: bool) -> Result<Measured, String> {
     for number in 0..if on_redis { PROCESSES as usize } else { 1 } {
         processes.push(job.start(number, results::folder().join(format!("{name}-{number}.jsonl")))?);
     }
-    let mut refused = 0;
     for process in &mut processes {
         process.ended().await?;
-        refused += process.refused();
     }
     let logs: Vec<PathBuf> = processes.iter().map(|process| process.log.clone()).collect();
     let all = log::read(&logs)?;
     let mut rows = Vec::new();
-    for algorithm in Algorithm::ALL {
+    for algorithm in Algorithm::RATES {
         let of_it = all.iter().filter(|admission| admission.limit == algorithm.name()).cloned().collect();
         let policy = algorithm.policy_text(Numbers::Old);
-        let refused = refused / Algorithm::ALL.len() as u64;
+        let refused = processes.iter().map(|process| process.refused(*algorithm)).sum();
         let row = row(&format!("{name}-{}", algorithm.name()), of_it, refused, &policy, None)?;
         rows.push(Row { bound: Some(0), ..row });
     }

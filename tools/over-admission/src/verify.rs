@@ -34,10 +34,14 @@ pub(crate) fn verify(
 ) -> Result<Found, String> {
     let milliseconds = |duration: Duration| format!("{}ms", duration.as_millis());
     let (clock_error, late) = (milliseconds(clock_error), milliseconds(late));
-    let options = ["--key", "key", "--clock-error", &clock_error, "--late", &late, "--json"];
-    println!("  ratelimits verify '{policy}' {} {}", options[..6].join(" "), log.display());
+    let mut options = vec!["--key", "key", "--clock-error", &clock_error, "--late", &late];
+    if policy.starts_with("concurrency_limit") {
+        options.extend(["--duration", "held"]);
+    }
+    println!("  ratelimits verify '{policy}' {} {}", options.join(" "), log.display());
     let program = program()?;
-    let output = Command::new(&program).arg("verify").arg(policy).args(options).arg(log).output();
+    let output =
+        Command::new(&program).arg("verify").arg(policy).args(options).arg("--json").arg(log).output();
     let output = output.map_err(|error| format!("{}: {error}", program.display()))?;
     // 0 if no policy is exceeded, 1 if one is.
     if !matches!(output.status.code(), Some(0 | 1)) {

@@ -10,15 +10,20 @@ use std::time::Duration;
 use ratelimits::{OnStoreError, Registry, install};
 use tokio::process::{Child, Command};
 
-use crate::functions::{self, Algorithm, Numbers};
-use crate::log::{Admission, middle, now};
+use crate::functions::{self, Admitted, Algorithm, Numbers};
+use crate::log::Admission;
 use crate::traffic::{Bursts, Random};
 
 /// Few, so that all processes call each of them at once.
 const KEYS: u64 = 4;
 
-/// For each algorithm.
+/// For each rate limit, and for the concurrency limit: more than it lets run, so that there are always calls that would.
 const TASKS: u64 = 3;
+const HOLD_TASKS: u64 = 12;
+
+/// A call that holds a permit runs for less than this, in milliseconds. That is longer than the deadline, so that there are calls of before
+/// an outage that run when the first ones are decided in process.
+const RUNS: u64 = 250;
 
 /// The default, and one at which a busy machine is no outage.
 pub(crate) const DEADLINE: Duration = Duration::from_millis(100);
@@ -31,6 +36,7 @@ const PAUSE: Duration = Duration::from_millis(1);
 #[derive(Clone, Debug)]
 pub(crate) struct Job {
     pub(crate) url: String,
+    pub(crate) algorithms: &'static [Algorithm],
     /// When it calls: for so long from its start on, or in bursts.
     pub(crate) duration: Duration,
     pub(crate) bursts: Option<Bursts>,
@@ -57,10 +63,10 @@ impl Process {
         if status.success() { Ok(()) } else { Err(format!("a process ended with {status}")) }
     }
 
-    /// Returns how many calls it has refused, up to a tenth of a second before it was killed.
-    pub(crate) fn refused(&self) -> u64 {
+    /// Returns how many calls of an algorithm it has refused, up to a tenth of a second before it was killed.
+    pub(crate) fn refused(&self, algorithm: Algorithm) -> u64 {
         let text = std::fs::read_to_string(counts(&self.log)).unwrap_or_default();
-        text.trim().parse().unwrap_or(0)
+        text.split(' ').nth(algorithm as usize).and_then(|count| count.parse().ok()).unwrap_or(0)
     }
 }
 
@@ -74,7 +80,8 @@ impl Job {
         let bursts = self.bursts.clone().unwrap_or_else(|| Bursts::one(self.duration));
         let deadline = self.deadline.as_millis().to_string();
         let (instances, denies) = (self.instances.to_string(), self.denies.to_string());
-        let numbers = [number.to_string(), bursts.text(), deadline, instances, denies];
+        let algorithms: Vec<&str> = self.algorithms.iter().map(|algorithm| algorithm.name()).collect();
+        let numbers = [algorithms.join(","), number.to_string(), bursts.text(), deadline, instances, denies];
         let mut command = Command::new(program);
         command.args(["worker", &self.url, self.numbers.name()]).args(numbers).arg(&log).kill_on_drop(true);
         let child = command.spawn().map_err(|error| error.to_string())?;
@@ -84,12 +91,14 @@ impl Job {
 
 /// The process itself.
 pub(crate) async fn run(arguments: &[&str]) -> Result<(), String> {
-    let [url, numbers, number, bursts, deadline, instances, denies, log] = arguments else {
+    let [url, numbers, algorithms, number, bursts, deadline, instances, denies, log] = arguments else {
         return Err("a worker is started by this program only".to_owned());
     };
     let wrong = |argument: &str| format!("wrong argument of a worker: {argument}");
     let number: u64 = number.parse().map_err(|_| wrong(number))?;
     let numbers = Numbers::find(numbers).ok_or_else(|| wrong(numbers))?;
+    let algorithms: Option<Vec<_>> = algorithms.split(',').map(Algorithm::find).collect();
+    let algorithms = algorithms.ok_or_else(|| wrong("its algorithms"))?;
     let bursts = Bursts::parse(bursts).ok_or_else(|| wrong(bursts))?;
     let on_store_error = if *denies == "true" { OnStoreError::Deny } else { OnStoreError::Local };
     let registry = Registry::builder()
@@ -102,11 +111,13 @@ pub(crate) async fn run(arguments: &[&str]) -> Result<(), String> {
     install(registry.clone()).map_err(|error| error.to_string())?;
 
     let file = File::options().append(true).open(log).map_err(|error| error.to_string())?;
-    let shared = Arc::new(Shared { registry, numbers, number, bursts, file, refused: AtomicU64::new(0) });
+    let shared = Arc::new(Shared { registry, numbers, number, bursts, file, refused: Default::default() });
     let mut tasks = tokio::task::JoinSet::new();
-    for (task, algorithm) in (0..TASKS).flat_map(|task| Algorithm::ALL.map(|algorithm| (task, algorithm))) {
-        let random = Random::new(100 * number + task);
-        tasks.spawn(Arc::clone(&shared).call(algorithm, random));
+    for algorithm in algorithms {
+        for task in 0..if algorithm == Algorithm::Holds { HOLD_TASKS } else { TASKS } {
+            let random = Random::new(100 * number + task);
+            tasks.spawn(Arc::clone(&shared).call(algorithm, random));
+        }
     }
     while shared.bursts.wait().is_some() {
         shared.write_counts(Path::new(log));
@@ -125,7 +136,8 @@ struct Shared {
     number: u64,
     bursts: Bursts,
     file: File,
-    refused: AtomicU64,
+    /// Of each algorithm.
+    refused: [AtomicU64; Algorithm::ALL.len()],
 }
 
 impl Shared {
@@ -136,22 +148,19 @@ impl Shared {
                 tokio::time::sleep(wait).await;
             }
             let key = format!("key-{}", random.below(KEYS));
-            let start = now();
+            let runs = Duration::from_millis(random.below(RUNS));
             let decided = match self.numbers {
-                Numbers::Old => functions::call(algorithm, &key).await,
-                _ => limiter.try_acquire(&key).await.map(|decision| decision.source),
+                Numbers::Old => functions::call(algorithm, &key, runs).await,
+                _ => functions::acquire(algorithm, &limiter, &key, runs).await,
             };
-            let (time, took) = middle(start, now());
-            let mut is_refused = false;
+            let is_refused = decided.is_err();
             match decided {
-                Ok(by) => {
+                Ok(Admitted { by, time, took, held }) => {
                     let (limit, by) = (algorithm.name().to_owned(), by.name().to_owned());
-                    self.log(&Admission { time, took, key, limit, by, process: self.number })?;
+                    let held = held.map(|held| format!("{}.{:09}", held.as_secs(), held.subsec_nanos()));
+                    self.log(&Admission { time, took, held, key, limit, by, process: self.number })?;
                 }
-                Err(_) => {
-                    self.refused.fetch_add(1, Ordering::Relaxed);
-                    is_refused = true;
-                }
+                Err(_) => _ = self.refused[algorithm as usize].fetch_add(1, Ordering::Relaxed),
             }
             if is_refused || self.bursts.is_paced() {
                 tokio::time::sleep(PAUSE).await;
@@ -168,12 +177,13 @@ impl Shared {
     }
 
     fn write_counts(&self, log: &Path) {
+        let refused = self.refused.each_ref().map(|count| count.load(Ordering::Relaxed).to_string());
         // If it fails, fewer refusals are counted.
-        _ = std::fs::write(counts(log), self.refused.load(Ordering::Relaxed).to_string());
+        _ = std::fs::write(counts(log), refused.join(" "));
     }
 }
 
-/// The file with the number of refused calls.
+/// The file with the numbers of refused calls.
 fn counts(log: &Path) -> PathBuf {
     log.with_extension("counts")
 }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::PROCESSES;
+use crate::functions::Algorithm;
 use crate::results;
 use crate::worker::{Job, Process};
 
@@ -49,7 +50,7 @@ impl Fleet {
         self.processes.iter().map(|process| process.log.clone()).collect()
     }
 
-    pub(super) fn refused(&self) -> u64 {
-        self.processes.iter().map(Process::refused).sum()
+    pub(super) fn refused(&self, algorithm: Algorithm) -> u64 {
+        self.processes.iter().map(|process| process.refused(algorithm)).sum()
     }
 }
