@@ -95,7 +95,7 @@ impl Run {
                     calls.push(tokio::spawn(async move { run.call(&process, request).await }));
                 }
             }
-            Action::Settle => self.settle_call(random),
+            Action::Settle => self.settle_call(processes, random),
             Action::RefundUnchecked(target) => {
                 let permits = random.between(1, 3);
                 let _ = process.limiter(target).refund(key, permits).await;
@@ -253,7 +253,7 @@ impl Run {
         Some((decision, refund))
     }
 
-    fn settle_call(&self, random: &mut Random) {
+    fn settle_call(&self, processes: &[Arc<Process>], random: &mut Random) {
         let (used, now, is_prompt) = (random.below(8), self.now(), self.plan.is_prompt());
         let decision = self.take_decision(random, |call| {
             if !self.plan.targets[call.target].can_be_settled() {
@@ -262,7 +262,8 @@ impl Run {
             call.admission.permits = used;
             call.admission.excess = used.saturating_sub(call.cost);
             // A debt that is lost or late counts all the same, as one that was not settled.
-            call.admission.settled = if is_prompt && !call.is_local { now } else { FOREVER };
+            let is_charged = is_prompt && !call.is_local && processes.iter().any(|it| it.id == call.process);
+            call.admission.settled = if is_charged { now } else { FOREVER };
             call.cost.saturating_sub(used)
         });
         if let Some((mut decision, _)) = decision {

@@ -55,7 +55,7 @@
 //! # Repeating a run
 //!
 //! A seed decides everything. A failure prints it with the schedule's number and the steps that it takes to fail, without those that
-//! it does not take: `RATELIMITS_SEED=… RATELIMITS_SCHEDULE=…` repeats it.
+//! it does not take: `RATELIMITS_SEED=… RATELIMITS_SCHEDULE=…` repeats it. A range of schedules, such as `0..500000`, is a part of a long run.
 
 mod bounds;
 mod calendars;
@@ -86,8 +86,13 @@ use crate::random::Random;
 fn no_interval_exceeds_what_is_promised() {
     let seeded = Random::seeded();
     let only = std::env::var("RATELIMITS_SCHEDULE").ok();
-    let only = only.map(|only| only.parse::<u64>().expect("RATELIMITS_SCHEDULE is a number"));
-    let schedules = only.map_or(0..budget(1_000, 1_000_000), |only| only..only + 1);
+    let schedules = only.map_or(0..budget(1_000, 1_000_000), |only| {
+        let number = |text: &str| {
+            text.parse::<u64>().expect("RATELIMITS_SCHEDULE is a number, or a range like 0..500")
+        };
+        only.split_once("..")
+            .map_or_else(|| number(&only)..number(&only) + 1, |(from, to)| number(from)..number(to))
+    });
     let server = Arc::new(Mutex::new(Server::start()));
     let mut all = Stats::default();
     for schedule in schedules {
