@@ -35,9 +35,6 @@ impl Run {
         let (Request { target, key, cost, .. }, now) = (request, self.now());
         self.print(|| format!("holds since {start} by {source} in {}: {request:?}, {numbers:?}", process.id));
         let is_local = source == DecidedBy::Local;
-        if !is_local {
-            process.link.hear(self.at(start));
-        }
         let mut log = self.log();
         log.admitted_holds += 1;
         let id = process.id;
@@ -64,8 +61,7 @@ impl Run {
         } else {
             let known = of_key.filter(|held| {
                 // Where all messages arrive at once, no process that holds permits is silent for so long.
-                let is_believed =
-                    self.plan.is_orderly() || held.link.forgot().is_none_or(|at| at < self.at(held.start));
+                let is_believed = self.plan.is_orderly() || !held.link.forgot(self.at(held.start));
                 held.unknown_until <= start && is_believed
             });
             let known: u64 = known.map(|held| held.permits).sum();

@@ -63,15 +63,16 @@ struct State {
     /// Until when nothing passes.
     cut_until: Instant,
     is_dead: bool,
-    /// When the server last heard what is held, and the end of the last silence after which it may have forgotten that.
+    /// When the server last heard what is held, and the silences before that after which it may have forgotten it.
     heard: Instant,
-    forgot: Option<Instant>,
+    silences: Vec<[Instant; 2]>,
 }
 
 impl Link {
     pub(super) fn new(server: Arc<Mutex<Server>>, network: Network, random: Random) -> Self {
         let now = Instant::now();
-        let state = State { network, random, cut_until: now, is_dead: false, heard: now, forgot: None };
+        let state =
+            State { network, random, cut_until: now, is_dead: false, heard: now, silences: Vec::new() };
         Link(Arc::new(Shared { server, state: Mutex::new(state) }))
     }
 
@@ -85,15 +86,10 @@ impl Link {
         self.with(|state| state.is_dead = true);
     }
 
-    /// Notes that the server has heard what the process holds.
-    pub(super) fn hear(&self, at: Instant) {
-        self.with(|state| state.hear(at));
-    }
-
-    /// Returns until when the server may have forgotten what the process holds.
-    pub(super) fn forgot(&self) -> Option<Instant> {
-        let now = Instant::now();
-        self.with(|state| if now >= state.heard + HOLD_TTL { Some(now) } else { state.forgot })
+    /// Whether the server may have forgotten what the process holds since then.
+    pub(super) fn forgot(&self, since: Instant) -> bool {
+        let is_long = |[from, to]: [Instant; 2]| to >= from.max(since) + HOLD_TTL;
+        self.with(|state| state.silences.iter().copied().chain([[state.heard, Instant::now()]]).any(is_long))
     }
 
     /// Ends all faults.
@@ -163,7 +159,7 @@ impl Link {
 impl State {
     fn hear(&mut self, at: Instant) {
         if at >= self.heard + HOLD_TTL {
-            self.forgot = Some(at);
+            self.silences.push([self.heard, at]);
         }
         self.heard = at.max(self.heard);
     }
