@@ -15,7 +15,7 @@ pub(crate) mod parker;
 pub(crate) mod property_tests;
 #[cfg(any(feature = "redis", feature = "web"))]
 pub(crate) mod random;
-#[cfg(all(test, feature = "overrides"))]
+#[cfg(test)]
 pub(crate) mod random_numbers;
 pub(crate) mod rate;
 pub(crate) mod runtime;
