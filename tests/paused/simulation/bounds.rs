@@ -54,6 +54,8 @@ pub(super) struct Widening {
     pub(super) breaks: Vec<[u64; 2]>,
     /// Permits that were given back, whatever the state has of the calls that took them, and when.
     pub(super) refunds: Vec<(u64, u64)>,
+    /// The same by receipts of calls whose state may have been lost before. Together they are worth one capacity for each loss.
+    pub(super) receipts: Vec<(u64, u64)>,
     /// How long before a call its permits were charged at most.
     pub(super) life: u64,
 }
@@ -97,6 +99,7 @@ pub(super) fn exceeded(
             promise,
             Promise::Bucket(_) | Promise::SlidingWindow { .. } | Promise::CalendarWindows { .. }
         );
+    let most = all.iter().map(|call| call.numbers.limit).max().unwrap_or_default();
     let rates_differ = all.iter().any(|call| call.numbers.period != interval.period);
     let (mut largest_limit, mut last_limit) = (0, 0);
     let known = opened_window(promise, windows, &before, last);
@@ -127,8 +130,12 @@ pub(super) fn exceeded(
         let breaks =
             widening.breaks.iter().filter(|[from, to]| *from <= last.end && *to >= start).count() as u64;
         // They may come late.
-        let refunds = widening.refunds.iter().filter(|(at, _)| *at <= last.end);
-        let more = unsettled + refunds.map(|(_, permits)| permits).sum::<u64>();
+        let until_now = |given_back: &[(u64, u64)]| -> u64 {
+            given_back.iter().filter(|(at, _)| *at <= last.end).map(|(_, permits)| permits).sum()
+        };
+        let losses = widening.breaks.iter().filter(|[from, _]| *from <= last.end).count() as u64;
+        let receipts = until_now(&widening.receipts).min(losses * most);
+        let more = unsettled + receipts + until_now(&widening.refunds);
         let length = last.end - start;
         // It promises nothing of longer ones: what is settled counts for a period from then on.
         if let Promise::SlidingWindow { period, .. } = promise

@@ -13,7 +13,7 @@ use super::process::{Called, Process, Request};
 use super::schedule::{KEYS, Run, settle};
 use super::server::Server;
 use super::steps::Action;
-use super::target::Target;
+use super::target::{Kind, Target};
 use crate::random::Random;
 
 pub(super) const FOREVER: u64 = u64::MAX;
@@ -99,7 +99,7 @@ impl Run {
             Action::RefundUnchecked(target) => {
                 let permits = random.between(1, 3);
                 let _ = process.limiter(target).refund(key, permits).await;
-                self.log().refunds.push(Refund { target, key, permits, at: now, of: None });
+                self.log().refunds.push(Refund { target, key, permits, at: now, of: None, local: None });
             }
             Action::Reset(target) => {
                 // At some time until it ends.
@@ -248,7 +248,8 @@ impl Run {
         let call = &mut calls[at];
         let permits = change(call);
         let (at, of, decision) = (self.now(), Some(call.admission.start), call.decision.take()?);
-        let refund = Refund { target: call.target, key: call.key, permits, at, of };
+        let local = call.is_local.then_some(call.process);
+        let refund = Refund { target: call.target, key: call.key, permits, at, of, local };
         log.refunds.push(refund);
         Some((decision, refund))
     }
@@ -264,7 +265,12 @@ impl Run {
             // A debt that is lost or late counts all the same, as one that was not settled.
             let is_charged = is_prompt && !call.is_local && processes.iter().any(|it| it.id == call.process);
             call.admission.settled = if is_charged { now } else { FOREVER };
-            call.cost.saturating_sub(used)
+            // The bucket of such an attribute knows what it has lacked ever since.
+            if self.plan.targets[call.target].kind == Kind::Settled {
+                0
+            } else {
+                call.cost.saturating_sub(used)
+            }
         });
         if let Some((mut decision, _)) = decision {
             self.print(|| format!("settled {used} of {decision:?}"));

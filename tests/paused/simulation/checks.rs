@@ -11,13 +11,13 @@ use tokio::time::sleep;
 
 use super::bounds::{Admission, Widening, Windows, check, exceeded};
 use super::calendars::visit_of;
-use super::log::{Call, Log, Refusal};
+use super::log::{Call, Log, Refund, Refusal};
 use super::process::Process;
 use super::schedule::{KEYS, Run};
 use super::target::{Kind, Target};
 
 /// When breakers are closed again, and late messages have come.
-pub(super) const CALM: Duration = Duration::from_secs(15);
+const CALM: Duration = Duration::from_secs(15);
 /// The longest pause, and step of the clock.
 const LONGEST: u64 = 8_000_000;
 /// Longer than windows of a calendar pay debts.
@@ -108,16 +108,22 @@ impl Run {
         };
         let resets = log.resets.iter().filter(|(target, of, _)| (*target, *of) == (number, key));
         let resets = resets.map(|(.., times)| *times);
-        let losses = log.breaks.iter().map(|at| [*at, *at]);
-        let breaks: Vec<_> = resets.clone().chain(losses.clone()).collect();
-        // The receipt of a window ends with a reset.
-        let outlived = if target.is_window() { losses.collect() } else { breaks.clone() };
-        let refunds = log.refunds.iter().filter(|refund| (refund.target, refund.key) == (number, key));
-        let refunds: Vec<_> = refunds
-            .filter(|refund| refund.is_unchecked(&outlived))
-            .map(|refund| (refund.at, refund.permits))
-            .collect();
-        let widening = Widening { breaks, refunds: refunds.clone(), life: target.lease_life() };
+        let breaks: Vec<_> = resets.clone().chain(log.breaks.iter().map(|at| [*at, *at])).collect();
+        let given_back = |is_counted: &dyn Fn(&Refund) -> bool| -> Vec<(u64, u64)> {
+            let of_key = log.refunds.iter().filter(|refund| (refund.target, refund.key) == (number, key));
+            of_key.filter(|refund| is_counted(refund)).map(|refund| (refund.at, refund.permits)).collect()
+        };
+        let refunds = given_back(&|refund| refund.of.is_none());
+        // Receipts of windows end with their state.
+        let receipts = |local: Option<usize>, losses: &[[u64; 2]]| {
+            given_back(&|refund| !target.has_windows() && refund.local == local && refund.outlives(losses))
+        };
+        let widening = Widening {
+            receipts: receipts(None, &breaks),
+            breaks,
+            refunds: refunds.clone(),
+            life: target.lease_life(),
+        };
         let windows = match target.kind {
             Kind::Window if self.plan.is_clean() && !self.plan.waits => Windows::Known,
             Kind::Aligned if !self.plan.chances.clock_steps && self.plan.mode.is_some() => {
@@ -160,7 +166,13 @@ impl Run {
         if target.is_notified() {
             self.check_notices((number, target), key, (&remote, &log.refusals), &widening)?;
         }
-        let widening = Widening { breaks: resets.collect(), refunds, life: 0 };
+        let breaks: Vec<_> = resets.collect();
+        let widening = |process| Widening {
+            breaks: breaks.clone(),
+            refunds: refunds.clone(),
+            receipts: receipts(Some(process), &breaks),
+            life: 0,
+        };
         self.check_shares(log, target, &calls, &widening)
     }
 
@@ -170,7 +182,7 @@ impl Run {
         log: &Log,
         target: &Target,
         calls: &[&Call],
-        widening: &Widening,
+        widening: &dyn Fn(usize) -> Widening,
     ) -> Result<(), String> {
         let instances = self.plan.processes as u64;
         let promises = |numbers| promise(target.with(numbers).share(instances));
@@ -183,6 +195,7 @@ impl Run {
                 calls.iter().filter(|call| call.process == process && is_of(call)).copied().collect();
             let local: Vec<_> =
                 calls.iter().filter(|call| call.is_local).map(|call| call.admission).collect();
+            let widening = &widening(process);
             check(&promises, Windows::Unknown, &local, widening)
                 .map_err(|error| format!("local: {error}"))?;
             if self.plan.chances.corrections {

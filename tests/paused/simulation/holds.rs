@@ -59,9 +59,11 @@ impl Run {
             let own = of_key.filter(|held| held.process == id && !held.is_reset);
             (own.map(|held| held.permits).sum(), numbers.limit.div_ceil(self.plan.processes as u64))
         } else {
+            let policy = self.plan.targets[target].name(target);
             let known = of_key.filter(|held| {
                 // Where all messages arrive at once, no process that holds permits is silent for so long.
-                let is_believed = self.plan.is_orderly() || !held.link.forgot(self.at(held.start));
+                let is_believed =
+                    self.plan.is_orderly() || !held.link.forgot((&policy, key), self.at(held.start));
                 held.unknown_until <= start && is_believed
             });
             let known: u64 = known.map(|held| held.permits).sum();

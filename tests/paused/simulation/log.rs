@@ -5,7 +5,6 @@ use std::sync::Arc;
 use ratelimits::Decision;
 
 use super::bounds::{Admission, Numbers};
-use super::checks::CALM;
 use super::network::Link;
 
 /// A call that was admitted.
@@ -31,7 +30,12 @@ pub(super) struct Refund {
     pub(super) at: u64,
     /// When the call began that had taken them, by whose receipt they were given back.
     pub(super) of: Option<u64>,
+    /// The process that had decided the call by its share of an outage.
+    pub(super) local: Option<usize>,
 }
+
+/// Longer than a message takes that is late, in microseconds.
+const LATE: u64 = 2_500_000;
 
 /// A call that was refused by its policy.
 #[derive(Clone, Copy, Debug)]
@@ -134,11 +138,11 @@ pub(super) struct Log {
 }
 
 impl Refund {
-    /// Whether it credits the state whatever that has of its call: without a receipt, or if the state of the call may have been lost
-    /// between these times, before the refund was made.
-    pub(super) fn is_unchecked(&self, losses: &[[u64; 2]]) -> bool {
-        let late = self.at + CALM.as_micros() as u64;
-        self.of.is_none_or(|start| losses.iter().any(|[from, to]| *from <= late && *to >= start))
+    /// Whether it is made by the receipt of a call whose state may have been lost before, between two of these times.
+    pub(super) fn outlives(&self, losses: &[[u64; 2]]) -> bool {
+        let is_between =
+            |[from, to]: &[u64; 2]| *from <= self.at + LATE && self.of.is_some_and(|of| *to >= of);
+        losses.iter().any(is_between)
     }
 }
 

@@ -24,7 +24,8 @@
 //!
 //! - a loss of data, a failover, a clock that steps, or a reset divides the intervals around it, which costs one capacity. Calls that
 //!   wait at that time keep their slots beside it;
-//! - the refund of a call from before one of these may credit what came after it, as a refund without a receipt does;
+//! - refunds of a bucket's calls from before one of these may credit what came after it, all together one capacity, and a refund without a
+//!   receipt all of it;
 //! - leases add their life to the length of intervals;
 //! - what calls used beyond their estimates is added until it is settled;
 //! - what a process admits during an outage keeps the promise of its share, also together with a permit of each call that Redis admits

@@ -1,5 +1,6 @@
 //! The network between processes and the server: what becomes of commands and replies.
 
+use std::collections::HashMap;
 use std::future::{Future, pending};
 use std::io;
 use std::pin::Pin;
@@ -63,16 +64,21 @@ struct State {
     /// Until when nothing passes.
     cut_until: Instant,
     is_dead: bool,
-    /// When the server last heard what is held, and the silences before that after which it may have forgotten it.
+    begun: Instant,
+    /// What the server has heard of what is held, by its keys.
+    said: HashMap<Vec<u8>, Said>,
+}
+
+/// When the server last heard what is held of a key, and the silences before that after which it may have forgotten it.
+struct Said {
     heard: Instant,
     silences: Vec<[Instant; 2]>,
 }
 
 impl Link {
     pub(super) fn new(server: Arc<Mutex<Server>>, network: Network, random: Random) -> Self {
-        let now = Instant::now();
-        let state =
-            State { network, random, cut_until: now, is_dead: false, heard: now, silences: Vec::new() };
+        let (begun, said) = (Instant::now(), HashMap::new());
+        let state = State { network, random, cut_until: begun, is_dead: false, begun, said };
         Link(Arc::new(Shared { server, state: Mutex::new(state) }))
     }
 
@@ -86,10 +92,18 @@ impl Link {
         self.with(|state| state.is_dead = true);
     }
 
-    /// Whether the server may have forgotten what the process holds since then.
-    pub(super) fn forgot(&self, since: Instant) -> bool {
+    /// Whether the server may have forgotten what the process holds since then of a key of this policy.
+    pub(super) fn forgot(&self, (policy, key): (&str, u64), since: Instant) -> bool {
+        let (name, end, now) = (format!(":{policy}:"), format!(":{key}"), Instant::now());
+        let is_of = |text: &[u8]| {
+            let text = String::from_utf8_lossy(text);
+            text.contains(&name) && text.ends_with(&end)
+        };
         let is_long = |[from, to]: [Instant; 2]| to >= from.max(since) + HOLD_TTL;
-        self.with(|state| state.silences.iter().copied().chain([[state.heard, Instant::now()]]).any(is_long))
+        self.with(|state| match state.said.iter().find(|(text, _)| is_of(text)) {
+            None => is_long([since, now]),
+            Some((_, said)) => said.silences.iter().copied().chain([[said.heard, now]]).any(is_long),
+        })
     }
 
     /// Ends all faults.
@@ -136,9 +150,7 @@ impl Link {
     /// Executes a command unless its process is dead.
     fn execute(&self, command: &[Vec<u8>]) -> Option<Vec<u8>> {
         let is_alive = self.with(|state| {
-            if says_what_is_held(command) {
-                state.hear(Instant::now());
-            }
+            keys_of_what_is_held(command).for_each(|key| state.hear(key, Instant::now()));
             !state.is_dead
         });
         is_alive.then(|| self.0.server.lock().unwrap().execute(command))
@@ -157,11 +169,13 @@ impl Link {
 }
 
 impl State {
-    fn hear(&mut self, at: Instant) {
-        if at >= self.heard + HOLD_TTL {
-            self.silences.push([self.heard, at]);
+    fn hear(&mut self, key: &[u8], at: Instant) {
+        let silent = || Said { heard: self.begun, silences: Vec::new() };
+        let said = self.said.entry(key.to_vec()).or_insert_with(silent);
+        if at >= said.heard + HOLD_TTL {
+            said.silences.push([said.heard, at]);
         }
-        self.heard = at.max(self.heard);
+        said.heard = at.max(said.heard);
     }
 
     fn latency(&mut self) -> Duration {
@@ -215,10 +229,12 @@ fn is_script(command: &[Vec<u8>]) -> bool {
     command[0].starts_with(b"EVAL")
 }
 
-/// Whether a process says that all it holds is still held: the second and third operation of holds (`lua/holds.lua`).
-fn says_what_is_held(command: &[Vec<u8>]) -> bool {
+/// Returns the keys of which a process says that all it holds is still held: by the second and third operation of holds
+/// (`lua/holds.lua`).
+fn keys_of_what_is_held(command: &[Vec<u8>]) -> impl Iterator<Item = &[u8]> {
     let says = |one: &[u8]| one[0] == HOLDS && one[1..9] != 1_f64.to_le_bytes();
-    corrections(command).is_some_and(|packed| packed.chunks(CORRECTION).any(says))
+    let packed = corrections(command).unwrap_or_default().chunks(CORRECTION);
+    packed.zip(command.iter().skip(3)).filter(move |(one, _)| says(one)).map(|(_, key)| key.as_slice())
 }
 
 /// Whether what a command does is safe against its repetition: decisions only charge more, and what processes say of their holds is

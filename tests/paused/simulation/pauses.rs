@@ -29,7 +29,8 @@ impl Run {
         let fastest = calls.iter().map(|call| call.numbers.period).min().unwrap_or(target.period);
         let mut after: Vec<_> = calls.iter().filter(|call| call.start > pause.from).collect();
         after.sort_by_key(|call| call.end);
-        let refunded: u64 = widening.refunds.iter().map(|(_, permits)| permits).sum();
+        let refunded: u64 =
+            widening.refunds.iter().chain(&widening.receipts).map(|(_, permits)| permits).sum();
         let (mut permits, mut last, mut larger) = (-(refunded as i64), 0, 0);
         for call in after {
             permits += call.permits as i64 - call.excess as i64;

@@ -275,6 +275,11 @@ impl Target {
         )
     }
 
+    /// Whether the receipts of calls are of windows.
+    pub(super) fn has_windows(&self) -> bool {
+        self.is_window() || matches!(self.kind, Kind::Day | Kind::Month | Kind::Log | Kind::Counter)
+    }
+
     /// Whether what calls use can replace their cost.
     pub(super) fn can_be_settled(&self) -> bool {
         !matches!(self.kind, Kind::Queue | Kind::WarmingUp)
