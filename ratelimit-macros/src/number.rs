@@ -212,9 +212,17 @@ fn calendar_word(name: &str, expr: &Expr, args: &Args) -> Option<String> {
         return None;
     }
     Some(match args.kind {
-        AttributeKind::Count if !["", "1"].contains(&count) => format!(
-            "a window of a calendar is a single {period}; write `period = \"{period}\"`, or a duration, like `period = \"90d\"`"
-        ),
+        AttributeKind::Count if !["", "1"].contains(&count) => {
+            let days = match period {
+                "week" => 7,
+                "month" => 30,
+                _ => 365,
+            };
+            let days = count.parse::<u64>().unwrap_or(1).saturating_mul(days);
+            format!(
+                "a window of a calendar is a single {period}; write `period = \"{period}\"`, or a duration, like `period = \"{days}d\"`"
+            )
+        }
         AttributeKind::Count => format!("the period of a calendar is written `period = \"{period}\"`"),
         _ => format!(
             "only `count_limit` has the windows of a calendar, such as `\"{period}\"`; write a duration, like `period = \"1d\"`"

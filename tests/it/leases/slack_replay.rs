@@ -82,10 +82,12 @@ async fn processes_exceed_buckets_by_no_more_than_their_slack() {
     }
     println!("{count} calls, {requests} requests");
     for (slack, admitted) in SLACKS.into_iter().zip(admitted) {
-        assert!(admitted.len() as u64 > slack.burst, "{slack:?}: only {} calls admitted", admitted.len());
+        // In a short run, a busy machine may not empty the largest bucket.
+        let least = budget(100, slack.burst);
+        assert!(admitted.len() as u64 > least, "{slack:?}: only {} calls admitted", admitted.len());
         // A clock cuts its time to a whole microsecond.
         let check = |lease: u64| checker(slack, &admitted).with_lease(i128::from(lease) + 1).check();
-        check(slack.life).unwrap_or_else(|broken| panic!("{}: {broken}", slack.text));
+        check(slack.life).unwrap_or_else(|broken| panic!("{}: {broken:.200}", slack.text));
         let reached = (0..10).find(|tenths| check(slack.life * tenths / 10).is_ok()).unwrap_or(10);
         println!("{}: {} calls admitted, {reached} tenths of the slack used", slack.text, admitted.len());
     }

@@ -41,12 +41,20 @@ fn summary(results: &[Measured]) -> String {
     let rows: Vec<&Row> = results.iter().filter(is_ours).flat_map(|measured| &measured.rows).collect();
     let sum = |of: fn(&Row) -> u64| rows.iter().map(|row| of(row)).sum::<u64>();
     let (admitted, refused) = (sum(|row| row.admitted), sum(|row| row.refused));
+    let on_servers: u64 = results
+        .iter()
+        .filter(is_ours)
+        .filter(|it| it.line != "memory")
+        .flat_map(|it| &it.rows)
+        .map(|row| row.admitted)
+        .sum();
     let above = sum(|row| row.excess.saturating_sub(row.bound.unwrap_or(u64::MAX)));
     format!(
-        "**{} decisions checked, {above} permits beyond their bounds**: {} admitted and {} refused, in {} runs of an algorithm. \
-         Measured on {}, on {} of an {} server, at commit {}.\n",
+        "**{} decisions, {above} permits beyond their bounds**: {} admitted a call and were checked, {} of them on servers, and {} refused \
+         one, in {} runs of an algorithm. Measured on {}, on {} of an {} server, at commit {}.\n",
         grouped(admitted + refused),
         grouped(admitted),
+        grouped(on_servers),
         grouped(refused),
         rows.len(),
         printed("date", &["-u", "+%-d %B %Y"]),
@@ -195,7 +203,7 @@ mod tests {
         let results =
             [Measured { line: "flush".to_owned(), server: "Redis 7.0.15".to_owned(), rows: vec![row] }];
         let text = tables(&results);
-        assert!(text.contains("**3,500 decisions checked, 0 permits beyond their bounds**"), "{text}");
+        assert!(text.contains("**3,500 decisions, 0 permits beyond their bounds**: 1,500 admitted a call and were checked, 1,500 of them"), "{text}");
         assert!(text.contains("| `flush` | 19 of 20 |"), "{text}");
         assert!(text.contains("| `kill` | not run here |"), "{text}");
     }

@@ -25,7 +25,7 @@ pub(super) fn most_decisions_by_message(expected: f64, share: f64) -> f64 {
             };
             choices.iter().map(worth).fold(f64::MIN, f64::max)
         };
-        least(value, 0.0, 10.0) >= -1e-9
+        least(value, 0.0, most) >= -1e-9
     };
     bisect(1.0, 1.0 + expected, is_possible)
 }
