@@ -6,8 +6,11 @@ use super::log::{Log, Penalty, Refusal};
 use super::schedule::Run;
 use super::target::{Kind, Target};
 
+/// For how long a process remembers a refusal, in microseconds.
+const REMEMBERED: u64 = 1_000_000;
+
 /// What happened to a key at a time: calls that were admitted come first, as a key that is paused has no others.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Event {
     Admitted(u64, Numbers),
     Penalized(u64),
@@ -72,6 +75,13 @@ impl Run {
                 _ => None,
             });
             let refused = refused.max_by_key(|(cost, _)| *cost);
+            // A process repeats a refusal that it remembers, even of a key that has admitted calls of less since.
+            let repeats = |(before, earlier): &(u64, Event)| {
+                earlier == event && *before < *at && *at < before.saturating_add(REMEMBERED)
+            };
+            if matches!(event, Event::Refused(..)) && events[..index].iter().any(repeats) {
+                continue;
+            }
             let followed = state.follow(target, *at, *event, refused);
             followed.map_err(|problem| format!("{problem} at {at}, {state:?}: {events:?}"))?;
         }
