@@ -301,9 +301,14 @@ impl AcquireRequest {
                 longest = Some((index, wait));
             }
         }
+        // At once would be a loop that lets no time pass.
         longest.map(|(charge, wait)| NextTry {
             charge,
-            wait: known(Some(wait)).ok_or(if wait == UNKNOWN_BUT_NEXT { NEXT_LOOKS } else { OTHERS_LOOK }),
+            wait: known(Some(wait.max(1))).ok_or(if wait == UNKNOWN_BUT_NEXT {
+                NEXT_LOOKS
+            } else {
+                OTHERS_LOOK
+            }),
         })
     }
 

@@ -219,6 +219,9 @@ impl Run {
         self.print(|| format!("refused since {start}: {error}, {requests:?}"));
         let (at, mut log) = (self.now(), self.log());
         match error {
+            Error::Limited(_) if error.retry_after() == Some(Duration::ZERO) => {
+                log.problems.push(format!("refused at {at}, to come back at once: {requests:?}"));
+            }
             Error::Limited(_) => {
                 log.refused += 1;
                 let refusal = |(Request { target, key, cost, wait, .. }, numbers): &(Request, Numbers)| {

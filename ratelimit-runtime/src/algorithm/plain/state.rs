@@ -56,7 +56,9 @@ impl PlainState {
                     full, written, pace,
                 ))));
             }
-            (PlainState::Window { end, number }, AlgorithmSpec::FixedWindow(window)) if window.aligned => {
+            (PlainState::Window { end, number }, AlgorithmSpec::FixedWindow(window))
+                if window.aligned && is_aligned(end, window.period) =>
+            {
                 opened(end, number, window.period)
             }
             (PlainState::Window { end, number }, AlgorithmSpec::FixedWindow(window)) => {
@@ -96,6 +98,11 @@ pub(super) fn aligned_state(opened: u64, count: u64, period: u64) -> Option<Plai
     let (since, bits) = (opened % period, count_bits(period));
     let number = since << bits | count;
     (count >> bits == 0).then_some(PlainState::Window { end: opened - since + period, number })
+}
+
+/// Whether a window that ends then may be an aligned one.
+pub(super) fn is_aligned(end: u64, period: u64) -> bool {
+    end.is_multiple_of(period)
 }
 
 /// Returns when an aligned window was opened, and its count.

@@ -1,6 +1,6 @@
 //! The steps of decisions about plain states.
 
-use super::state::{PlainState, adjustable_state, aligned_state, dated_pace, opened};
+use super::state::{PlainState, adjustable_state, aligned_state, dated_pace, is_aligned, opened};
 use super::{
     AdjustableSteps, BucketSteps, CommonSpec, PlainBucket, PlainKind, PlainSnapshot, PlainSpec, PlainWindow,
     WindowSteps,
@@ -137,6 +137,10 @@ impl PlainWindow {
     #[inline]
     fn decide_aligned(self, state: PlainState, now: u64, cost: u64) -> Option<PlainStep> {
         let PlainState::Window { end, number } = state else { return None };
+        // The share of a smaller limit is a window that is not aligned.
+        if !is_aligned(end, self.period) {
+            return None;
+        }
         let (opened, count) = if now < end { opened(end, number, self.period) } else { (now, 0) };
         if end.saturating_sub(self.period) > now {
             return None;

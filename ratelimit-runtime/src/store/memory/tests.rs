@@ -4,6 +4,7 @@ mod ended_queues;
 mod fingerprints;
 mod interrupted;
 mod pauses;
+mod shares;
 mod threads;
 mod waiters;
 mod ways;
