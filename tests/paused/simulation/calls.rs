@@ -104,6 +104,7 @@ impl Run {
             Action::Reset(target) => {
                 // At some time until it ends.
                 self.forget_local(target, key);
+                self.forget_holds(FOREVER);
                 let result = process.limiter(target).reset(key).await;
                 self.forget_local(target, key);
                 let end = if result.is_ok() { self.now() } else { FOREVER };
