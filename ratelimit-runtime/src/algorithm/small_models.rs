@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use super::{AlgorithmSpec, ChargeId, State};
+use crate::base::property_tests::is_long;
 use crate::base::rate::Rate;
 use crate::policy::{
     ConcurrencyLimit, FixedWindow, LeakyBucket, Policy, Promise, SlidingWindow, TokenBucket,
@@ -260,8 +261,7 @@ impl std::fmt::Debug for History<'_> {
 }
 
 fn check(policies: impl IntoIterator<Item = Policy>) {
-    let is_long = std::env::var_os("RATELIMITS_TEST_BUDGET").is_some_and(|budget| budget == "long");
-    let distances: &[u64] = if is_long { &[0, 1, 3] } else { &[0, 3] };
+    let distances: &[u64] = if is_long() { &[0, 1, 3] } else { &[0, 3] };
     let mut histories = 0;
     for policy in policies {
         let (spec, promise) = (policy.spec().unwrap(), policy.promise().unwrap());

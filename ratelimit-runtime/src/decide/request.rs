@@ -292,7 +292,8 @@ impl AcquireRequest {
         }
         let mut longest: Option<(usize, u64)> = None;
         for index in self.required().filter(|index| !outcome.verdicts[*index].admitted) {
-            let wait = outcome.verdicts[index].retry_after?;
+            // At once would be a loop that lets no time pass.
+            let wait = outcome.verdicts[index].retry_after?.max(1);
             let least = if known(Some(wait)).is_some() { wait } else { 1 };
             if waited.saturating_add(least) > self.max_waits[index] {
                 return None;
@@ -301,14 +302,9 @@ impl AcquireRequest {
                 longest = Some((index, wait));
             }
         }
-        // At once would be a loop that lets no time pass.
         longest.map(|(charge, wait)| NextTry {
             charge,
-            wait: known(Some(wait.max(1))).ok_or(if wait == UNKNOWN_BUT_NEXT {
-                NEXT_LOOKS
-            } else {
-                OTHERS_LOOK
-            }),
+            wait: known(Some(wait)).ok_or(if wait == UNKNOWN_BUT_NEXT { NEXT_LOOKS } else { OTHERS_LOOK }),
         })
     }
 

@@ -7,6 +7,7 @@ use ratelimit_runtime::{Policy, TokenBucket};
 use serde_json::Value;
 
 use crate::command::{Run, run_on};
+use crate::is_long;
 
 /// In microseconds since the Unix epoch: the beginning of a day.
 const BEGIN: u64 = 946_684_800_000_000;
@@ -34,10 +35,6 @@ impl Random {
 
 /// The times of calls, in microseconds from the beginning on, and the numbers of their keys.
 type Calls = Vec<(f64, usize)>;
-
-fn is_long() -> bool {
-    std::env::var_os("RATELIMITS_TEST_BUDGET").is_some_and(|budget| budget == "long")
-}
 
 fn calls() -> f64 {
     if is_long() { 3e6 } else { 3e5 }

@@ -100,7 +100,8 @@ pub(super) fn aligned_state(opened: u64, count: u64, period: u64) -> Option<Plai
     (count >> bits == 0).then_some(PlainState::Window { end: opened - since + period, number })
 }
 
-/// Whether a window that ends then may be an aligned one.
+/// Whether a window that ends then may be an aligned one. The share of a limit that is smaller than the number of processes is none, under
+/// the same key.
 pub(super) fn is_aligned(end: u64, period: u64) -> bool {
     end.is_multiple_of(period)
 }

@@ -137,7 +137,6 @@ impl PlainWindow {
     #[inline]
     fn decide_aligned(self, state: PlainState, now: u64, cost: u64) -> Option<PlainStep> {
         let PlainState::Window { end, number } = state else { return None };
-        // The share of a smaller limit is a window that is not aligned.
         if !is_aligned(end, self.period) {
             return None;
         }

@@ -11,16 +11,13 @@ use self::optimum::most_decisions_by_message;
 use self::random::Zipf;
 use self::world::{Counts, Faults, World};
 use super::*;
+use crate::base::property_tests::is_long;
 use crate::policy::Slack;
 
 const PROCESSES: usize = 8;
 const KEYS: usize = 40;
 const SLACKS: [&str; 3] = ["0.1%", "1%", "5%"];
 const SECOND: u64 = 1_000_000;
-
-fn is_long() -> bool {
-    std::env::var_os("RATELIMITS_TEST_BUDGET").is_some_and(|budget| budget == "long")
-}
 
 fn seed() -> u64 {
     let seed = std::env::var("RATELIMITS_SEED").ok().and_then(|seed| seed.parse().ok());

@@ -7,6 +7,7 @@ use super::*;
 use crate::algorithm::fixed_window::FixedWindowSpec;
 use crate::algorithm::gcra::{GcraKind, GcraSpec};
 use crate::algorithm::sliding_window::SlidingWindowSpec;
+use crate::base::property_tests::is_long;
 use crate::store::memory::owners::Owner;
 
 const MAX_KEYS: usize = 200;
@@ -91,11 +92,7 @@ fn charge_hot_keys(store: &MemoryStore, thread: u64, calls: u64) -> HashMap<u64,
 
 #[test]
 fn table_is_consistent_after_threads_have_used_it() {
-    let calls = if std::env::var_os("RATELIMITS_TEST_BUDGET").is_some_and(|budget| budget == "long") {
-        1_000_000
-    } else {
-        20_000
-    };
+    let calls = if is_long() { 1_000_000 } else { 20_000 };
     let time = Arc::new(AtomicU64::new(1000));
     let store = MemoryStore::new(MAX_KEYS, Clock::manual(Arc::clone(&time)));
     let mut kept = HashMap::<u64, u64>::new();
