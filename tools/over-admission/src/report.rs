@@ -41,13 +41,10 @@ fn summary(results: &[Measured]) -> String {
     let rows: Vec<&Row> = results.iter().filter(is_ours).flat_map(|measured| &measured.rows).collect();
     let sum = |of: fn(&Row) -> u64| rows.iter().map(|row| of(row)).sum::<u64>();
     let (admitted, refused) = (sum(|row| row.admitted), sum(|row| row.refused));
-    let on_servers: u64 = results
-        .iter()
-        .filter(is_ours)
-        .filter(|it| it.line != "memory")
-        .flat_map(|it| &it.rows)
-        .map(|row| row.admitted)
-        .sum();
+    let is_in_process =
+        |measured: &&Measured| measured.line == "memory" || OURS.contains(&(&measured.line, false));
+    let in_process = results.iter().filter(is_in_process).flat_map(|measured| &measured.rows);
+    let on_servers = admitted - in_process.map(|row| row.admitted).sum::<u64>();
     let above = sum(|row| row.excess.saturating_sub(row.bound.unwrap_or(u64::MAX)));
     format!(
         "**{} decisions, {above} permits beyond their bounds**: {} admitted a call and were checked, {} of them on servers, and {} refused \
