@@ -44,7 +44,8 @@ fn visits(log: &Log, promise: Promise, epoch: u64, end: u64) -> Vec<Visit> {
     let Promise::CalendarWindows { calendar, .. } = promise else { unreachable!("{promise:?}") };
     let (mut visits, mut now, mut ahead) = (Vec::<Visit>::new(), 0, epoch);
     for (step, by) in log.steps.iter().copied().chain([(end, 0)]) {
-        while now < step {
+        // Also where two steps come at one time, as calls between them may be of another window.
+        loop {
             let window = calendar.window_of(now + ahead);
             let until = (window[1] - ahead).min(step);
             match visits.last_mut() {
@@ -56,6 +57,9 @@ fn visits(log: &Log, promise: Promise, epoch: u64, end: u64) -> Vec<Visit> {
                 }
             }
             now = until;
+            if now >= step {
+                break;
+            }
         }
         ahead = ahead.saturating_add_signed(by);
     }
