@@ -22,6 +22,9 @@ pub(crate) use self::steps::{PlainRefund, PlainStep, PlainSteps};
 pub(crate) struct PlainSnapshot(u64, u64);
 
 impl PlainSnapshot {
+    /// That of no call.
+    pub(crate) const UNUSED: Self = PlainSnapshot(0, 0);
+
     /// Returns all that a check of this spec reads.
     #[inline]
     pub(crate) fn full(self, spec: &AlgorithmSpec, now: u64, cost: u64) -> Snapshot {

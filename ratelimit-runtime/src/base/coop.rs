@@ -25,7 +25,7 @@ pub(crate) fn poll_spend(context: &mut Context<'_>) -> Poll<()> {
 /// Counts a refusal.
 #[inline(always)]
 pub(crate) fn count_refusal() {
-    UNPAID.set(UNPAID.get().saturating_add(1));
+    UNPAID.with(|unpaid| unpaid.set(unpaid.get().saturating_add(1)));
 }
 
 /// Whether an operation is to be spent on the refusals so far.

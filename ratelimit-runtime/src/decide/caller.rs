@@ -1,6 +1,8 @@
 //! What attributes and limiters make of a decision.
 
+use crate::algorithm::PlainSnapshot;
 use crate::decide::acquired::{Acquired, DecidedRequest};
+use crate::decide::charges::PolicyCharge;
 use crate::decide::decision::Decision;
 use crate::decide::error::Error;
 use crate::decide::single::SingleDecision;
@@ -15,6 +17,18 @@ pub(crate) trait Caller {
 
     /// The only charge of the call was decided at once.
     fn single(&self, decision: SingleDecision<'_>) -> Self::Decision;
+
+    /// The same of a charge that is refused, which nobody observes and the log does not tell, if the call makes nothing of it yet.
+    #[inline(always)]
+    fn refused(
+        &self,
+        charge: &PolicyCharge<'_>,
+        now: u64,
+        snapshot: PlainSnapshot,
+    ) -> Option<Self::Decision> {
+        let _ = (charge, now, snapshot);
+        None
+    }
 
     /// A few charges of the call were decided at once.
     fn few(&self, decision: impl FewDecision) -> Self::Decision;

@@ -4,9 +4,10 @@ use super::charges::{Charges, PolicyCharge};
 use super::definition::ChargeNumbers;
 use super::overridden::ByKey;
 use super::single::SingleDecision;
-use crate::algorithm::{KindOfPlain, PlainSpec};
+use crate::algorithm::{KindOfPlain, PlainSnapshot, PlainSpec};
 use crate::decide::backend::Backend;
 use crate::decide::caller::Caller;
+use crate::decide::error::Error;
 use crate::key::{Fingerprint, PartsOfKey};
 use crate::store::{MemoryStore, PlainOutcome};
 
@@ -162,8 +163,28 @@ impl Backend {
         if !charge.is_final(&outcome) {
             return None;
         }
+        if !outcome.admitted
+            && let Some(refused) = self.refuse_plainly(charge, outcome.now, outcome.snapshots[0], caller)
+        {
+            return Some(refused);
+        }
         // A copy, so that the outcome of a call that is admitted is never written to memory.
         self.finish_plain(charge, key, &{ outcome }, parts, caller)
+    }
+
+    /// Refuses a single charge, if nobody observes that, and the caller makes nothing of it yet.
+    #[inline(never)]
+    fn refuse_plainly<C: Caller>(
+        &self,
+        charge: &PolicyCharge<'_>,
+        now: u64,
+        snapshot: PlainSnapshot,
+        caller: &C,
+    ) -> Option<C::Decision> {
+        if charge.shadow || self.observers().is_some() || Error::logs_limited() {
+            return None;
+        }
+        caller.refused(charge, now, snapshot)
     }
 
     /// Finishes the decision about a single charge by the lock-free steps of the memory store.

@@ -73,6 +73,12 @@ impl Error {
         Error::Limited(limited)
     }
 
+    /// Whether somebody listens to refusals.
+    #[inline(always)]
+    pub(crate) fn logs_limited() -> bool {
+        LevelFilter::current() >= LevelFilter::DEBUG
+    }
+
     /// Logs that a call of this policy is refused, though not by the policy.
     #[cold]
     pub(crate) fn log_refusal(&self, policy: &str) {
@@ -134,7 +140,7 @@ fn log_limited<'a>(refusal: impl FnOnce() -> (&'a str, Algorithm, DecidedBy, Opt
         log!(DEBUG, policy, algorithm = algorithm.name(), source = ?source, retry_after, "call was limited");
     }
     count_refusal();
-    if LevelFilter::current() >= LevelFilter::DEBUG {
+    if Error::logs_limited() {
         log(refusal());
     }
 }

@@ -5,10 +5,13 @@ use std::mem;
 use std::sync::Arc;
 use std::thread::LocalKey;
 
+use super::last_refusal::LastRefusal;
 use super::spare::{Reusable, Spare};
 use super::used::Used;
+use crate::algorithm::PlainSnapshot;
 use crate::base::invalid_policy::InvalidPolicy;
 use crate::decide::acquired::Acquired;
+use crate::decide::charges::PolicyCharge;
 use crate::decide::decision::settling;
 use crate::decide::definition::{Definition, DefinitionRef, OwnedDefinition};
 use crate::decide::error::Error;
@@ -18,8 +21,9 @@ use crate::policy::Algorithm;
 use crate::store::error::StoreError;
 use crate::store::{Corrected, Hold, OwnedReceipt, Receipt, Store};
 
-/// Why a call is refused. It is a pointer, because an error is moved several times on its way to the caller.
-pub struct Refusal(Box<Refused>);
+/// Why a call is refused. It is a pointer, because an error is moved several times on its way to the caller; `None` if it is made of the
+/// [last refusal](LastRefusal) of the thread.
+pub struct Refusal(Option<Box<Refused>>);
 
 struct Refused {
     policy: Option<usize>,
@@ -77,6 +81,16 @@ impl Caller for AttributeCall {
             return None;
         }
         single(decision)
+    }
+
+    #[inline(always)]
+    fn refused(
+        &self,
+        charge: &PolicyCharge<'_>,
+        now: u64,
+        snapshot: PlainSnapshot,
+    ) -> Option<Self::Decision> {
+        LastRefusal::set(charge, now, snapshot).then_some(Some(Err(Refusal(None))))
     }
 
     #[inline(always)]
@@ -144,21 +158,34 @@ fn single(decision: SingleDecision<'_>) -> Option<Result<Charged, Refusal>> {
 impl Refusal {
     #[inline(always)]
     pub(super) fn new(policy: Option<usize>, error: Error) -> Self {
-        Refusal(Refused { policy, error }.boxed())
+        Refusal(Some(Refused { policy, error }.boxed()))
+    }
+
+    /// Returns the same for later, when the thread may have refused another call.
+    #[cold]
+    pub(super) fn kept(self) -> Self {
+        let policy = self.policy();
+        Refusal::new(policy, self.into_error())
     }
 
     /// Returns the index of the attribute whose policy refused; `None` if the store failed.
     #[inline]
     #[must_use]
     pub fn policy(&self) -> Option<usize> {
-        self.0.policy
+        match &self.0 {
+            Some(refused) => refused.policy,
+            None => LastRefusal::policy(),
+        }
     }
 
     /// Returns the error for the caller.
     #[inline(always)]
     #[must_use]
     pub fn into_error(self) -> Error {
-        Refused::unboxed(self.0).error
+        match self.0 {
+            Some(refused) => Refused::unboxed(refused).error,
+            None => LastRefusal::error(),
+        }
     }
 }
 
@@ -255,7 +282,7 @@ fn tell_refund(policy: &str) {
 
 impl std::fmt::Debug for Refusal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Refusal").field("policy", &self.0.policy).field("error", &self.0.error).finish()
+        f.debug_struct("Refusal").field("policy", &self.policy()).finish_non_exhaustive()
     }
 }
 

@@ -66,7 +66,7 @@ impl Later {
     /// Returns the refusal, unless the task has to let others run first.
     #[inline(always)]
     pub(super) fn of(refusal: Refusal) -> Result<Refusal, Self> {
-        if spend_if_due() { Ok(refusal) } else { Err(Later::Refused(Some(refusal))) }
+        if spend_if_due() { Ok(refusal) } else { Err(Later::Refused(Some(refusal.kept()))) }
     }
 
     /// Polls for the decision, or else the refusal.

@@ -5,6 +5,7 @@ mod call;
 mod charged;
 pub mod const_args;
 mod future;
+mod last_refusal;
 mod pausables;
 mod refusal;
 pub mod runtime_args;

@@ -1,0 +1,78 @@
+//! What the last refusal of a thread by a single policy is made of. Under a flood most calls are refused, so their error is made where it
+//! is returned, and not moved there.
+
+use std::cell::Cell;
+
+use crate::algorithm::PlainSnapshot;
+use crate::base::coop::count_refusal;
+use crate::decide::charges::PolicyCharge;
+use crate::decide::decision::SinglePolicy;
+use crate::decide::definition::{ChargeNumbers, Definition, DefinitionRef};
+use crate::decide::error::{Error, KeptKey, Limited};
+use crate::key::missing_key::MissingKey;
+use crate::store::decided_by::DecidedBy;
+
+/// It is read right after it was written, before the thread decides another call.
+///
+/// Each number has its own cell, because numbers that are read together have to wait until each has been written.
+pub(super) struct LastRefusal {
+    definition: Cell<Option<&'static Definition>>,
+    cost: Cell<u64>,
+    now: Cell<u64>,
+    snapshot: Cell<PlainSnapshot>,
+}
+
+thread_local! {
+    static LAST: LastRefusal = const {
+        LastRefusal {
+            definition: Cell::new(None),
+            cost: Cell::new(0),
+            now: Cell::new(0),
+            snapshot: Cell::new(PlainSnapshot::UNUSED),
+        }
+    };
+}
+
+impl LastRefusal {
+    /// Sets it for a charge that is refused. Returns whether no more than this is needed.
+    #[inline(always)]
+    pub(super) fn set(charge: &PolicyCharge<'_>, now: u64, snapshot: PlainSnapshot) -> bool {
+        let (DefinitionRef::Static(definition), ChargeNumbers::Literal(_) | ChargeNumbers::ByKey(..)) =
+            (charge.definition, &charge.numbers)
+        else {
+            return false;
+        };
+        count_refusal();
+        LAST.with(|last| {
+            last.definition.set(Some(definition));
+            last.cost.set(charge.cost);
+            last.now.set(now);
+            last.snapshot.set(snapshot);
+        });
+        true
+    }
+
+    /// Returns the index of the attribute whose policy refused.
+    pub(super) fn policy() -> Option<usize> {
+        LAST.with(|last| last.definition.get()?.attribute.index)
+    }
+
+    /// Returns the error.
+    #[inline(always)]
+    pub(super) fn error() -> Error {
+        let (definition, cost, now, snapshot) =
+            LAST.with(|last| (last.definition.get(), last.cost.get(), last.now.get(), last.snapshot.get()));
+        // All that were set have both.
+        let Some((definition, numbers, plain)) = definition.and_then(|definition| {
+            let numbers = definition.literal()?;
+            Some((definition, numbers, numbers.plain?))
+        }) else {
+            return Error::MissingKey(MissingKey::Part);
+        };
+        let limit = ChargeNumbers::Literal(numbers).limit(plain);
+        let verdict = plain.verdict(limit, snapshot, now, cost, false);
+        let name = definition.static_name().unwrap_or_default();
+        let policy = SinglePolicy::new(name, definition.algorithm, &verdict);
+        Error::Limited(Limited::of_one(policy, DecidedBy::Memory, KeptKey::none()))
+    }
+}
