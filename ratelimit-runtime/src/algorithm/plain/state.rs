@@ -64,7 +64,7 @@ impl PlainState {
             (PlainState::Window { end, number }, AlgorithmSpec::FixedWindow(window)) => {
                 (end.saturating_sub(window.period), number)
             }
-            (PlainState::Window { number: 0, .. }, AlgorithmSpec::Holds(_)) => return None,
+            (PlainState::Window { end, .. }, AlgorithmSpec::Holds(_)) if end < FOREVER => return None,
             (PlainState::Window { end, number }, AlgorithmSpec::Holds(_)) => {
                 (end.saturating_sub(FOREVER), number)
             }

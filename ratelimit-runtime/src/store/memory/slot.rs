@@ -3,6 +3,7 @@
 //! It is a sequence lock. Who writes sets a bit of the word, which every write replaces; who reads takes what it has read for
 //! true only if the word is still the same. So a refusal, which only reads, writes nothing that processors share.
 
+use crate::algorithm::holds::FOREVER;
 use crate::algorithm::{PlainState, dated_pace};
 use crate::base::sync::{AtomicU64, Ordering, fence, spin_loop, yield_now};
 use crate::key::Fingerprint;
@@ -235,6 +236,13 @@ impl Content {
         Content { ends: 0, number, ..self }
     }
 
+    /// What a slot holds once holds that began now are forgotten; `None` if it holds no such. That is how holds are known, so the next ones,
+    /// which may begin now as well, count as of a later time.
+    pub(super) fn without_holds(self, now: u64) -> Option<Self> {
+        let began_now = self.kind == Kind::Window && self.ends >= now + FOREVER;
+        began_now.then(|| Content { number: 0, ..self.ending(self.ends + 1) })
+    }
+
     /// Returns the state, if it is plain.
     #[inline(always)]
     pub(super) fn plain(self) -> Option<PlainState> {
@@ -277,7 +285,8 @@ impl Content {
     /// Whether it is of a key whose state had ended by then.
     #[inline]
     pub(super) fn has_ended(self, by: u64) -> bool {
-        !self.is_free() && self.ends <= by
+        let has_holds = self.ends < FOREVER || self.number > 0 || self.kind != Kind::Window;
+        !self.is_free() && (self.ends <= by || !has_holds)
     }
 
     pub(super) fn is_free(self) -> bool {

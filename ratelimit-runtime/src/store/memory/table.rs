@@ -277,7 +277,16 @@ impl Table {
             self.move_up(index, now);
             return was_live;
         }
-        let slot = self.slots.locate(index.fingerprint);
-        slot.is_some_and(|slot| self.remove(slot) > now)
+        let Some(slot) = self.slots.locate(index.fingerprint) else { return false };
+        let locked = self.slots.slot(slot).lock();
+        let content = locked.content();
+        match content.without_holds(now) {
+            Some(left) => locked.set(left),
+            None => {
+                drop(locked);
+                self.remove(slot);
+            }
+        }
+        !content.has_ended(now)
     }
 }

@@ -2,6 +2,7 @@
 
 mod ended_queues;
 mod fingerprints;
+mod holds;
 mod interrupted;
 mod pauses;
 mod shares;

@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::algorithm::adjustable_gcra::AdjustableGcraSpec;
 use crate::algorithm::gcra::{GcraKind, GcraSpec};
+use crate::algorithm::holds::HoldsSpec;
 use crate::algorithm::interval_bucket::IntervalBucketSpec;
 use crate::algorithm::settled_gcra::SettledGcraSpec;
 use crate::algorithm::sliding_window::SlidingWindowSpec;
@@ -80,6 +81,7 @@ fn specs(Scale { n, unit, .. }: Scale) -> Vec<AlgorithmSpec> {
         refills(false),
         refills(true),
         AlgorithmSpec::WarmingUp(WarmingUpSpec { rate, warmup: 100 * unit, adjustable: false }),
+        AlgorithmSpec::Holds(HoldsSpec { max: n }),
     ]
 }
 
@@ -99,7 +101,7 @@ fn at_another_rate(spec: AlgorithmSpec, unit: u64) -> AlgorithmSpec {
     }
 }
 
-const KEYS: usize = 14;
+const KEYS: usize = 15;
 
 fn step() -> impl Strategy<Value = Step> {
     let request = (0..KEYS, 0..4u64, prop_oneof![4 => Just(0), 1 => 1..60u64], prop::bool::weighted(0.2));
