@@ -1,6 +1,6 @@
-//! Functions with attributes, as users write them. All are decided in process, and only `refused` ever refuses.
+//! Functions with attributes, as users write them. All are decided in process, and only those that are called so ever refuse.
 
-use ratelimits::{Error, concurrency_limit, count_limit, funnel_limit, rate_limit, window_limit};
+use ratelimits::{Error, Registry, concurrency_limit, count_limit, funnel_limit, rate_limit, window_limit};
 
 use crate::workload::Key;
 
@@ -83,6 +83,25 @@ pub(crate) fn blocking_three_policies(key: &Key) -> Result<u64, Error> {
 
 #[concurrency_limit(1_000_000, key = key.id)]
 pub(crate) fn blocking_held(key: &Key) -> Result<u64, Error> {
+    Ok(key.id)
+}
+
+#[rate_limit(1_000_000.0, 1_000_000_000_000, key = key.id)]
+#[count_limit(1, "1d", key = key.id)]
+pub(crate) async fn refused_by_one_of_two(key: &Key) -> Result<u64, Error> {
+    Ok(key.id)
+}
+
+#[rate_limit("1/h", 1, key = key.id, registry = registry)]
+pub(crate) async fn refused_in(registry: &Registry, key: &Key) -> Result<u64, Error> {
+    Ok(key.id)
+}
+
+#[rate_limit(1_000_000.0, 1_000_000_000_000, key = key.id)]
+#[count_limit(1_000_000_000_000, "1h", key = key.id)]
+#[window_limit(1_000_000_000_000, "60s", precision = "1s", key = key.id)]
+#[funnel_limit(1_000_000_000_000, leak_rate = 1_000_000.0, key = key.id)]
+pub(crate) async fn four_policies(key: &Key) -> Result<u64, Error> {
     Ok(key.id)
 }
 

@@ -5,6 +5,7 @@ use std::cell::Cell;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
+use ratelimits::observe::Observation;
 use ratelimits::{ConcurrencyLimit, Registry};
 
 use crate::functions;
@@ -62,6 +63,9 @@ fn paths() -> Vec<(&'static str, Call)> {
     let registry = Registry::in_memory();
     let three =
         ["a", "b", "c"].map(|name| registry.limiter(name, admitting_policy()).expect("the policy is valid"));
+    let (unobserved, observed) =
+        (Registry::in_memory(), Registry::builder().observer(|_: &Observation<'_>| {}).in_memory());
+    let refunded = admitting("refunded");
     let held = registry.limiter("held", ConcurrencyLimit::new(1_000_000)).expect("the policy is valid");
     let paths = vec![
         path("annotated, u64 key", |key| now(functions::by_id(key))),
@@ -70,8 +74,12 @@ fn paths() -> Vec<(&'static str, Call)> {
         path("limiter, u64 key", move |key| now(by_id.try_acquire(key.id))),
         path("limiter, &str key", move |key| now(by_text.try_acquire(key.text.as_str()))),
         path("annotated, refused", |key| now(functions::refused(key))),
+        path("annotated, refused by one of two", |key| now(functions::refused_by_one_of_two(key))),
+        path("annotated, refused in a registry", move |key| now(functions::refused_in(&unobserved, key))),
+        path("annotated, refused, observed", move |key| now(functions::refused_in(&observed, key))),
         path("limiter, refused", move |key| now(refused.try_acquire(key.id))),
         path("annotated, three policies", |key| now(functions::three_policies(key))),
+        path("annotated, four policies", |key| now(functions::four_policies(key))),
         path("annotated, fixed window", |key| now(functions::fixed_window(key))),
         path("annotated, calendar window", |key| now(functions::calendar_window(key))),
         path("annotated, sliding window counter", |key| now(functions::counter(key))),
@@ -86,6 +94,7 @@ fn paths() -> Vec<(&'static str, Call)> {
         path("not async, refused", functions::blocking_refused),
         path("not async, three policies", functions::blocking_three_policies),
         path("not async, hold", functions::blocking_held),
+        path("limiter, refunded", move |key| now(refunded.try_acquire(key.id)).map(|it| now(it.refund()))),
         path("limiter, peek", move |key| now(peeked.peek(key.id))),
     ];
     #[cfg(feature = "overrides")]
