@@ -295,7 +295,8 @@ impl Limiter {
     /// a second longer ([`local_denials`](crate::RegistryBuilder::local_denials)).
     ///
     /// Receipts of a bucket outlive the reset: refunds of decisions from before it can still credit the new state, all together
-    /// with at most one capacity. So do calls with `charge_when` that are running. Receipts of a window end with the reset.
+    /// with at most one capacity. So do calls with `charge_when` that are running. Receipts of a window end with the reset, unless a
+    /// call opens the next one within the same microsecond as the last one, which only happens in process.
     ///
     /// # Errors
     ///
