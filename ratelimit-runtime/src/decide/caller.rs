@@ -1,12 +1,11 @@
 //! What attributes and limiters make of a decision.
 
-use crate::algorithm::PlainSnapshot;
 use crate::decide::acquired::{Acquired, DecidedRequest};
 use crate::decide::charges::PolicyCharge;
 use crate::decide::decision::Decision;
 use crate::decide::error::Error;
 use crate::decide::single::SingleDecision;
-use crate::store::Store;
+use crate::store::{PlainOutcome, Store};
 
 /// Whose call is decided, and what it makes of the decision.
 pub(crate) trait Caller {
@@ -20,13 +19,8 @@ pub(crate) trait Caller {
 
     /// The same of a charge that is refused, which nobody observes and the log does not tell, if the call makes nothing of it yet.
     #[inline(always)]
-    fn refused(
-        &self,
-        charge: &PolicyCharge<'_>,
-        now: u64,
-        snapshot: PlainSnapshot,
-    ) -> Option<Self::Decision> {
-        let _ = (charge, now, snapshot);
+    fn refused(&self, charge: &PolicyCharge<'_>, outcome: &PlainOutcome<1>) -> Option<Self::Decision> {
+        let _ = (charge, outcome);
         None
     }
 

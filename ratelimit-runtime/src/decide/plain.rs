@@ -4,7 +4,7 @@ use super::charges::{Charges, PolicyCharge};
 use super::definition::ChargeNumbers;
 use super::overridden::ByKey;
 use super::single::SingleDecision;
-use crate::algorithm::{KindOfPlain, PlainSnapshot, PlainSpec};
+use crate::algorithm::{KindOfPlain, PlainSpec};
 use crate::decide::backend::Backend;
 use crate::decide::caller::Caller;
 use crate::decide::error::Error;
@@ -163,33 +163,34 @@ impl Backend {
         if !charge.is_final(&outcome) {
             return None;
         }
-        if !outcome.admitted
-            && let Some(refused) = self.refuse_plainly(charge, outcome.now, outcome.snapshots[0], caller)
-        {
-            return Some(refused);
-        }
         // A copy, so that the outcome of a call that is admitted is never written to memory.
         self.finish_plain(charge, key, &{ outcome }, parts, caller)
-    }
-
-    /// Refuses a single charge, if nobody observes that, and the caller makes nothing of it yet.
-    #[inline(never)]
-    fn refuse_plainly<C: Caller>(
-        &self,
-        charge: &PolicyCharge<'_>,
-        now: u64,
-        snapshot: PlainSnapshot,
-        caller: &C,
-    ) -> Option<C::Decision> {
-        if charge.shadow || self.observers().is_some() || Error::logs_limited() {
-            return None;
-        }
-        caller.refused(charge, now, snapshot)
     }
 
     /// Finishes the decision about a single charge by the lock-free steps of the memory store.
     #[inline(never)]
     fn finish_plain<'p, C: Caller>(
+        &self,
+        charge: &PolicyCharge<'_>,
+        key: Fingerprint,
+        outcome: &PlainOutcome<1>,
+        parts: impl Fn() -> PartsOfKey<'p>,
+        caller: &C,
+    ) -> Option<C::Decision> {
+        if !outcome.admitted
+            && !charge.shadow
+            && self.observers().is_none()
+            && !Error::logs_limited()
+            && let Some(refused) = caller.refused(charge, outcome)
+        {
+            return Some(refused);
+        }
+        self.finish_plain_decision(charge, key, outcome, parts, caller)
+    }
+
+    /// Finishes it by making the whole decision.
+    #[inline(never)]
+    fn finish_plain_decision<'p, C: Caller>(
         &self,
         charge: &PolicyCharge<'_>,
         key: Fingerprint,

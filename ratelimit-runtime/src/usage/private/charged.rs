@@ -8,7 +8,6 @@ use std::thread::LocalKey;
 use super::last_refusal::LastRefusal;
 use super::spare::{Reusable, Spare};
 use super::used::Used;
-use crate::algorithm::PlainSnapshot;
 use crate::base::invalid_policy::InvalidPolicy;
 use crate::decide::acquired::Acquired;
 use crate::decide::charges::PolicyCharge;
@@ -19,7 +18,7 @@ use crate::decide::{Caller, FewDecision, SingleDecision};
 use crate::key::missing_key::MissingKey;
 use crate::policy::Algorithm;
 use crate::store::error::StoreError;
-use crate::store::{Corrected, Hold, OwnedReceipt, Receipt, Store};
+use crate::store::{Corrected, Hold, OwnedReceipt, PlainOutcome, Receipt, Store};
 
 /// Why a call is refused. It is a pointer, because an error is moved several times on its way to the caller; `None` if it is made of the
 /// [last refusal](LastRefusal) of the thread.
@@ -84,13 +83,8 @@ impl Caller for AttributeCall {
     }
 
     #[inline(always)]
-    fn refused(
-        &self,
-        charge: &PolicyCharge<'_>,
-        now: u64,
-        snapshot: PlainSnapshot,
-    ) -> Option<Self::Decision> {
-        LastRefusal::set(charge, now, snapshot).then_some(Some(Err(Refusal(None))))
+    fn refused(&self, charge: &PolicyCharge<'_>, outcome: &PlainOutcome<1>) -> Option<Self::Decision> {
+        LastRefusal::set(charge, outcome).then_some(Some(Err(Refusal(None))))
     }
 
     #[inline(always)]

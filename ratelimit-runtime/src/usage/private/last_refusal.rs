@@ -10,6 +10,7 @@ use crate::decide::decision::SinglePolicy;
 use crate::decide::definition::{ChargeNumbers, Definition, DefinitionRef};
 use crate::decide::error::{Error, KeptKey, Limited};
 use crate::key::missing_key::MissingKey;
+use crate::store::PlainOutcome;
 use crate::store::decided_by::DecidedBy;
 
 /// It is read right after it was written, before the thread decides another call.
@@ -36,7 +37,7 @@ thread_local! {
 impl LastRefusal {
     /// Sets it for a charge that is refused. Returns whether no more than this is needed.
     #[inline(always)]
-    pub(super) fn set(charge: &PolicyCharge<'_>, now: u64, snapshot: PlainSnapshot) -> bool {
+    pub(super) fn set(charge: &PolicyCharge<'_>, outcome: &PlainOutcome<1>) -> bool {
         let (DefinitionRef::Static(definition), ChargeNumbers::Literal(_) | ChargeNumbers::ByKey(..)) =
             (charge.definition, &charge.numbers)
         else {
@@ -46,8 +47,8 @@ impl LastRefusal {
         LAST.with(|last| {
             last.definition.set(Some(definition));
             last.cost.set(charge.cost);
-            last.now.set(now);
-            last.snapshot.set(snapshot);
+            last.now.set(outcome.now);
+            last.snapshot.set(outcome.snapshots[0]);
         });
         true
     }
