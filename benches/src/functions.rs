@@ -1,4 +1,4 @@
-//! Functions with attributes, as users write them. All are decided in process, and only those that are called so ever refuse.
+//! Functions with attributes, as users write them. All are decided in process, and only those with `refused` in their names ever refuse.
 
 use ratelimits::{Error, Registry, concurrency_limit, count_limit, funnel_limit, rate_limit, window_limit};
 

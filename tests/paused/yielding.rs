@@ -54,6 +54,16 @@ async fn or_false() -> bool {
     true
 }
 
+#[rate_limit(rate = "1/d", burst = 1, name = "one")]
+async fn named() -> Result<(), Error> {
+    Ok(())
+}
+
+#[rate_limit(rate = "1/d", burst = 1, name = "other")]
+async fn otherwise_named() -> Result<(), Error> {
+    Ok(())
+}
+
 #[count_limit(1, "1d")]
 #[rate_limit(rate = "1/d", burst = 1, key = user)]
 async fn stacked(user: u64) -> Result<(), Error> {
@@ -63,6 +73,27 @@ async fn stacked(user: u64) -> Result<(), Error> {
 #[count_limit(limit = limit, period = "1d")]
 async fn computed(limit: u64) -> Result<(), Error> {
     Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn refusals_that_let_other_tasks_run_stay_what_they_are() {
+    let policy = |refused: Result<(), Error>| match refused {
+        Err(Error::Limited(limited)) => limited.policy().to_owned(),
+        other => panic!("{other:?}"),
+    };
+    named().await.unwrap();
+    otherwise_named().await.unwrap();
+    let other = tokio::spawn(async move {
+        loop {
+            assert_eq!(policy(otherwise_named().await), "other");
+            yield_now().await;
+        }
+    });
+    for _ in 0..CALLS {
+        assert_eq!(policy(named().await), "one");
+    }
+    other.abort();
+    assert!(other.await.unwrap_err().is_cancelled());
 }
 
 #[tokio::test(start_paused = true)]

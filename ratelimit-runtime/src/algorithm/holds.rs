@@ -39,9 +39,13 @@ impl HoldsSpec {
     }
 
     /// Unlike a window, holds of a later time than now are left as they are: the time at which the first was taken is only their
-    /// number, by which they are released, and the thread that reads it may have another clock.
+    /// number, by which they are released, and the thread that reads it may have another clock. Without holds, it is when the next ones may
+    /// begin: later than those before, which a reset may have forgotten.
     pub(super) fn check(&self, state: Option<&State>, now: u64, _cost: u64) -> Snapshot {
         match state {
+            Some(State::FixedWindow(FixedWindowState { opened, count: 0, .. })) => {
+                [now.max(*opened), 0, 0, 0, 0]
+            }
             Some(State::FixedWindow(FixedWindowState { opened, count, .. })) => [*opened, *count, 0, 0, 0],
             _ => [now, 0, 0, 0, 0],
         }
@@ -88,14 +92,18 @@ impl HoldsSpec {
     /// Ends a hold.
     pub(super) fn refund(&self, state: &mut Option<State>, now: u64, cost: u64, charge_id: Option<ChargeId>) {
         let [opened, count, ..] = self.check(state.as_ref(), now, 0);
-        if charge_id.is_none_or(|charge_id| charge_id.at == opened) {
-            *state = None;
-            self.commit(state, [opened, count.saturating_sub(cost), 0, 0, 0], now, 0);
+        if count > 0 && charge_id.is_none_or(|charge_id| charge_id.at == opened) {
+            let left = count.saturating_sub(cost);
+            let since = if left > 0 { opened } else { now.max(opened) };
+            *state = Some(State::FixedWindow(FixedWindowState::of_plain(since, left)));
         }
     }
 
     pub(super) fn ends(&self, state: &State) -> u64 {
-        self.window().ends(state)
+        match state {
+            State::FixedWindow(FixedWindowState { opened, count: 0, .. }) => *opened,
+            state => self.window().ends(state),
+        }
     }
 
     pub(super) fn pause(&self, _state: &mut Option<State>, _from: u64, _by: u64) {}

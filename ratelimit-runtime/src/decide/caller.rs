@@ -17,7 +17,7 @@ pub(crate) trait Caller {
     /// The only charge of the call was decided at once.
     fn single(&self, decision: SingleDecision<'_>) -> Self::Decision;
 
-    /// The same of a charge that is refused, which nobody observes and the log does not tell, if the call makes nothing of it yet.
+    /// The only charge of the call is refused, which is neither observed nor logged. `None` to be told by [`single`](Self::single).
     #[inline(always)]
     fn refused(&self, charge: &PolicyCharge<'_>, outcome: &PlainOutcome<1>) -> Option<Self::Decision> {
         let _ = (charge, outcome);

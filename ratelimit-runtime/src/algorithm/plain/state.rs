@@ -13,7 +13,8 @@ pub(crate) enum PlainState {
     /// A bucket whose rate can change, when it will be full, and its [`dated_pace`]. If there is none, the number is when it was
     /// written.
     AdjustableBucket { full: u64, number: u64 },
-    /// A window, its end, and the permits charged to it. If windows are aligned, the number is [`opened`] as well.
+    /// A window, its end, and the permits charged to it. If windows are aligned, the number is [`opened`] as well. Without holds, the end
+    /// is when the next ones may begin.
     Window { end: u64, number: u64 },
 }
 
@@ -33,7 +34,10 @@ impl PlainState {
             (
                 State::FixedWindow(FixedWindowState { opened, count, owed: 0, .. }),
                 AlgorithmSpec::Holds(_),
-            ) => Some(PlainState::Window { end: opened + FOREVER, number: *count }),
+            ) => {
+                let end = if *count > 0 { opened + FOREVER } else { *opened };
+                Some(PlainState::Window { end, number: *count })
+            }
             (
                 State::FixedWindow(FixedWindowState { opened, count, owed: 0, .. }),
                 AlgorithmSpec::FixedWindow(FixedWindowSpec { period, .. }),
@@ -64,7 +68,7 @@ impl PlainState {
             (PlainState::Window { end, number }, AlgorithmSpec::FixedWindow(window)) => {
                 (end.saturating_sub(window.period), number)
             }
-            (PlainState::Window { end, .. }, AlgorithmSpec::Holds(_)) if end < FOREVER => return None,
+            (PlainState::Window { end, number: 0 }, AlgorithmSpec::Holds(_)) => (end, 0),
             (PlainState::Window { end, number }, AlgorithmSpec::Holds(_)) => {
                 (end.saturating_sub(FOREVER), number)
             }

@@ -65,21 +65,16 @@ impl Table {
         }
     }
 
-    /// Removes a key. Calls that wait for it keep their slots. Returns when its state ends.
-    pub(super) fn remove(&mut self, slot: SlotId) -> u64 {
-        self.remove_expired(slot, u64::MAX).unwrap_or_default()
-    }
-
-    /// Removes a key if it has expired by then, and returns when. Other threads may have changed it since it was seen.
-    fn remove_expired(&mut self, slot: SlotId, by: u64) -> Option<u64> {
+    /// Removes a key if it has expired by then. Returns whether it has. Other threads may have changed it since it was seen.
+    fn remove_expired(&mut self, slot: SlotId, by: u64) -> bool {
         let locked = self.slots.slot(slot).lock();
         let (content, fingerprint) = (locked.content(), locked.fingerprint());
         if !content.has_ended(by) {
-            return None;
+            return false;
         }
         locked.clear();
         self.forget(slot, content, fingerprint);
-        Some(content.ends)
+        true
     }
 
     /// Forgets what the slot of a key held that was removed.
@@ -127,7 +122,7 @@ impl Table {
             }
             (0..LINE).for_each(|_| self.count_look());
             for position in (0..LINE).filter(|position| ended >> position & 1 == 1) {
-                if self.remove_expired(line.slot(position), now).is_some() {
+                if self.remove_expired(line.slot(position), now) {
                     return None;
                 }
             }
@@ -139,7 +134,7 @@ impl Table {
             self.evicted += 1;
         }
         if !self.shares.is_of(policy, index.policy) {
-            self.remove(slot);
+            self.remove_expired(slot, u64::MAX);
             return None;
         }
         let locked = self.slots.slot(slot).lock();

@@ -181,9 +181,9 @@ impl MemoryStore {
         if let Some(place) = content.as_other() {
             *self.slots.states.lock(place) = None;
         }
-        held.seen.content = content.without_holds(now).unwrap_or_else(|| content.ended(now));
+        held.seen.content = content.without_holds().unwrap_or_else(|| content.ended(now));
         held.set();
-        Some(!content.has_ended(now))
+        Some(content.is_live(now))
     }
 
     /// Locks the slot of a key, unless that is not there, or calls wait for it.

@@ -236,11 +236,19 @@ impl Content {
         Content { ends: 0, number, ..self }
     }
 
-    /// What a slot holds once holds that began now are forgotten; `None` if it holds no such. That is how holds are known, so the next ones,
-    /// which may begin now as well, count as of a later time.
-    pub(super) fn without_holds(self, now: u64) -> Option<Self> {
-        let began_now = self.kind == Kind::Window && self.ends >= now + FOREVER;
-        began_now.then(|| Content { number: 0, ..self.ending(self.ends + 1) })
+    /// What a slot holds once a reset has forgotten its holds, if it has any: they are released by when the first of them began, so the
+    /// next ones begin later. A key that has none keeps when that is.
+    pub(super) fn without_holds(self) -> Option<Self> {
+        match self.kind {
+            Kind::Window if self.number == 0 => Some(self),
+            Kind::Window => Some(Content { ends: self.ends.checked_sub(FOREVER)? + 1, number: 0, ..self }),
+            _ => None,
+        }
+    }
+
+    /// Whether it is a state that has not ended.
+    pub(super) fn is_live(self, now: u64) -> bool {
+        self.ends > now && (self.kind != Kind::Window || self.number > 0)
     }
 
     /// Returns the state, if it is plain.
@@ -285,8 +293,7 @@ impl Content {
     /// Whether it is of a key whose state had ended by then.
     #[inline]
     pub(super) fn has_ended(self, by: u64) -> bool {
-        let has_holds = self.ends < FOREVER || self.number > 0 || self.kind != Kind::Window;
-        !self.is_free() && (self.ends <= by || !has_holds)
+        !self.is_free() && self.ends <= by
     }
 
     pub(super) fn is_free(self) -> bool {

@@ -266,7 +266,8 @@ impl Table {
         }
     }
 
-    /// Removes a state but for the queued charges, which then move up. Returns whether there was any that had not expired.
+    /// Removes a state but for the queued charges, which then move up, and for when the next holds may begin. Returns whether there was any
+    /// that had not expired.
     pub(super) fn reset(&mut self, index: KeyIndex, now: u64) -> bool {
         if let Some(queue) = self.queues.get_mut(&index.fingerprint) {
             let (spec, mut was_live) = (queue.spec, false);
@@ -280,13 +281,13 @@ impl Table {
         let Some(slot) = self.slots.locate(index.fingerprint) else { return false };
         let locked = self.slots.slot(slot).lock();
         let content = locked.content();
-        match content.without_holds(now) {
+        match content.without_holds() {
             Some(left) => locked.set(left),
             None => {
-                drop(locked);
-                self.remove(slot);
+                locked.clear();
+                self.forget(slot, content, index.fingerprint);
             }
         }
-        !content.has_ended(now)
+        content.is_live(now)
     }
 }

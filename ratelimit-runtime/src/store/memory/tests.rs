@@ -171,6 +171,10 @@ fn log_subscriber_may_use_the_store() {
         fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
             true
         }
+        // Without it, other tests of the process take the way of refusals that are logged.
+        fn max_level_hint(&self) -> Option<tracing::level_filters::LevelFilter> {
+            Some(tracing::level_filters::LevelFilter::INFO)
+        }
         fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::Id {
             tracing::Id::from_u64(1)
         }

@@ -21,7 +21,7 @@ use crate::store::error::StoreError;
 use crate::store::{Corrected, Hold, OwnedReceipt, PlainOutcome, Receipt, Store};
 
 /// Why a call is refused. It is a pointer, because an error is moved several times on its way to the caller; `None` if it is made of the
-/// [last refusal](LastRefusal) of the thread.
+/// last refusal of the thread (`last_refusal.rs`).
 pub struct Refusal(Option<Box<Refused>>);
 
 struct Refused {

@@ -13,9 +13,10 @@ use crate::key::missing_key::MissingKey;
 use crate::store::PlainOutcome;
 use crate::store::decided_by::DecidedBy;
 
-/// It is read right after it was written, before the thread decides another call.
+/// The last refusal of a thread, which is read before any of the user's code runs: by the statement that returns, in generated code. One that
+/// is needed later is [kept](super::Refusal).
 ///
-/// Each number has its own cell, because numbers that are read together have to wait until each has been written.
+/// A cell for each number: a copy would read together what was written apart, which is slow.
 pub(super) struct LastRefusal {
     definition: Cell<Option<&'static Definition>>,
     cost: Cell<u64>,
@@ -35,7 +36,7 @@ thread_local! {
 }
 
 impl LastRefusal {
-    /// Sets it for a charge that is refused. Returns whether no more than this is needed.
+    /// Sets it for a charge that is refused. Returns false, and sets nothing, if the error needs more than this.
     #[inline(always)]
     pub(super) fn set(charge: &PolicyCharge<'_>, outcome: &PlainOutcome<1>) -> bool {
         let (DefinitionRef::Static(definition), ChargeNumbers::Literal(_) | ChargeNumbers::ByKey(..)) =

@@ -28,7 +28,14 @@ fn holds_that_a_reset_forgets_release_no_others() {
             release(held[0]);
             forgotten = vec![held[1], take().unwrap()];
         }
+        // Nor once all that have begun since have ended.
+        assert!(store.reset(&hold.key), "{way}");
+        [take().unwrap(), take().unwrap()].into_iter().for_each(release);
+        let held = [take().unwrap(), take().unwrap()];
         forgotten.into_iter().for_each(release);
+        assert!(take().is_none(), "{way}");
+        held.into_iter().for_each(release);
+        assert!(!store.reset(&hold.key), "{way}: all have been released");
         assert!(take().is_some() && take().is_some() && take().is_none(), "{way}");
     }
 }

@@ -5,6 +5,7 @@ use std::sync::MutexGuard;
 use std::time::SystemTime;
 
 use tracing::field::{Field, Visit};
+use tracing::level_filters::LevelFilter;
 use tracing::subscriber::{DefaultGuard, set_default};
 use tracing::{Event, Metadata, Subscriber, span};
 
@@ -76,6 +77,10 @@ impl Visit for Messages {
 impl Subscriber for Messages {
     fn enabled(&self, _: &Metadata<'_>) -> bool {
         true
+    }
+    // Without it, other tests of the process take the way of refusals that are logged.
+    fn max_level_hint(&self) -> Option<LevelFilter> {
+        Some(LevelFilter::INFO)
     }
     fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
         span::Id::from_u64(1)
