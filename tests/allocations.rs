@@ -164,8 +164,9 @@ fn refused_calls_allocate_nothing() {
         now(limiter.try_acquire_n("ann", 2)).unwrap();
         let exports = registry.limiter("exports", ConcurrencyLimit::new(2)).unwrap();
         let _held = (now(exports.try_acquire_n("ann", 2)).unwrap(), hold("ann"));
-        // The decision that generated code awaits, whose memory the thread keeps for the next one.
-        let refused = allocation_counter::measure(|| assert_limited(now(once_a_day(7)), false));
+        // The refusal of a function that binds its decision, whose memory the thread keeps for the next one.
+        let refused =
+            allocation_counter::measure(|| assert_limited(now(one_at_a_time("ann")).map(drop), false));
         assert_eq!(refused.count_total, 1);
         for _ in 0..3 {
             let refused = allocation_counter::measure(|| assert_limited(now(once_a_day(7)), false));

@@ -25,7 +25,7 @@ impl Run {
         widening: &Widening,
     ) -> Result<(), String> {
         let Some(first) = calls.first() else { return Ok(()) };
-        for visit in visits(log, promises(first.numbers), epoch, self.now()) {
+        for visit in visits(log, promises(first.numbers), epoch, self.now(), calls) {
             let within = |call: &&Admission| visit.from <= call.start && call.end < visit.until;
             let within: Vec<_> = calls.iter().filter(within).copied().collect();
             check(promises, Windows::Unknown, &within, widening)?;
@@ -36,16 +36,16 @@ impl Run {
 
 /// Returns when the visit began that a time is of.
 pub(super) fn visit_of(log: &Log, promise: Promise, epoch: u64, at: u64) -> u64 {
-    visits(log, promise, epoch, at + 1).last().map_or(0, |visit| visit.from)
+    visits(log, promise, epoch, at + 1, &[]).last().map_or(0, |visit| visit.from)
 }
 
-/// Returns all visits from time 0 to the end.
-fn visits(log: &Log, promise: Promise, epoch: u64, end: u64) -> Vec<Visit> {
+/// Returns all visits from time 0 to the end. If no time passes between two steps, calls then are of another one.
+fn visits(log: &Log, promise: Promise, epoch: u64, end: u64, calls: &[Admission]) -> Vec<Visit> {
     let Promise::CalendarWindows { calendar, .. } = promise else { unreachable!("{promise:?}") };
     let (mut visits, mut now, mut ahead) = (Vec::<Visit>::new(), 0, epoch);
     for (step, by) in log.steps.iter().copied().chain([(end, 0)]) {
-        // Also where two steps come at one time, as calls between them may be of another window.
-        loop {
+        let is_called = calls.iter().any(|call| (call.start..=call.end).contains(&now));
+        while now < step || now == step && is_called {
             let window = calendar.window_of(now + ahead);
             let until = (window[1] - ahead).min(step);
             match visits.last_mut() {
@@ -57,7 +57,7 @@ fn visits(log: &Log, promise: Promise, epoch: u64, end: u64) -> Vec<Visit> {
                 }
             }
             now = until;
-            if now >= step {
+            if now == step {
                 break;
             }
         }
