@@ -8,9 +8,10 @@ use std::sync::{Arc, OnceLock};
 use super::attachment::Attachment;
 use super::overridden::{ByHash, ByKey, KnownOverride, Overridden};
 use super::overridden_key::{OverriddenKey, Written};
-use crate::algorithm::{AlgorithmSpec, PlainSpec};
+use crate::algorithm::{AlgorithmSpec, PlainSpec, Verdict};
 use crate::base::invalid_policy::InvalidPolicy;
 use crate::base::log::LogBound;
+use crate::decide::decision::SinglePolicy;
 use crate::decide::on_store_error::OnStoreError;
 use crate::decide::overrides::Overrides;
 use crate::key::name::Name;
@@ -77,7 +78,7 @@ pub(crate) struct Numbers {
     /// The same for states that fit into a slot of the memory store.
     pub(crate) plain: Option<PlainSpec>,
     /// The limit of plain states.
-    limit: u64,
+    pub(crate) limit: u64,
     pub(crate) heads: KeyHeads,
 }
 
@@ -353,6 +354,12 @@ impl Definition {
     #[inline]
     pub(crate) fn static_name(&self) -> Option<&'static str> {
         self.name.interned
+    }
+
+    /// Returns what a call hears of the policy, which has a static name.
+    #[inline(always)]
+    pub(crate) fn said(&self, verdict: &Verdict) -> SinglePolicy {
+        SinglePolicy::new(self.static_name().unwrap_or_default(), self.algorithm, verdict)
     }
 
     /// Returns the names by which overrides find the policy, the most specific first.

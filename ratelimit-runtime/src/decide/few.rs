@@ -135,9 +135,8 @@ impl<const N: usize> Few<'_, N> {
     /// Returns it as callers see it, and what identifies the charge.
     #[inline(always)]
     fn said(&self, i: usize) -> (SinglePolicy, ChargeId) {
-        let (verdict, policy) = (self.verdict(i), self.charges[i].definition.get());
-        let name = policy.static_name().unwrap_or_default();
-        (SinglePolicy::new(name, policy.algorithm, &verdict), verdict.charge_id)
+        let verdict = self.verdict(i);
+        (self.charges[i].definition.said(&verdict), verdict.charge_id)
     }
 
     /// Returns what reports the ends of the holds of a call that is admitted, if there are observers.

@@ -188,7 +188,7 @@ impl Backend {
         self.finish_plain_decision(charge, key, outcome, parts, caller)
     }
 
-    /// Finishes it by making the whole decision.
+    /// Finishes it by making the whole decision. Apart, so that one that is refused at once has little to set up.
     #[inline(never)]
     fn finish_plain_decision<'p, C: Caller>(
         &self,

@@ -183,7 +183,6 @@ impl<'a> SingleDecision<'a> {
 
     #[inline(always)]
     fn policy(&self, verdict: &Verdict) -> SinglePolicy {
-        let definition = self.charge.definition.get();
-        SinglePolicy::new(definition.static_name().unwrap_or_default(), definition.algorithm, verdict)
+        self.charge.definition.said(verdict)
     }
 }

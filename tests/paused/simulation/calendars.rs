@@ -45,7 +45,8 @@ fn visits(log: &Log, promise: Promise, epoch: u64, end: u64, calls: &[Admission]
     let (mut visits, mut now, mut ahead) = (Vec::<Visit>::new(), 0, epoch);
     for (step, by) in log.steps.iter().copied().chain([(end, 0)]) {
         let is_called = calls.iter().any(|call| (call.start..=call.end).contains(&now));
-        while now < step || now == step && is_called {
+        let mut goes_on = now < step || is_called;
+        while goes_on {
             let window = calendar.window_of(now + ahead);
             let until = (window[1] - ahead).min(step);
             match visits.last_mut() {
@@ -57,9 +58,7 @@ fn visits(log: &Log, promise: Promise, epoch: u64, end: u64, calls: &[Admission]
                 }
             }
             now = until;
-            if now == step {
-                break;
-            }
+            goes_on = now < step;
         }
         ahead = ahead.saturating_add_signed(by);
     }

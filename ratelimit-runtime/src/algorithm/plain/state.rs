@@ -31,12 +31,8 @@ impl PlainState {
                 State::FixedWindow(FixedWindowState { opened, count, owed: 0, .. }),
                 AlgorithmSpec::FixedWindow(FixedWindowSpec { period, aligned, .. }),
             ) if *aligned => aligned_state(*opened, *count, *period),
-            (
-                State::FixedWindow(FixedWindowState { opened, count, owed: 0, .. }),
-                AlgorithmSpec::Holds(_),
-            ) => {
-                let end = if *count > 0 { opened + FOREVER } else { *opened };
-                Some(PlainState::Window { end, number: *count })
+            (State::FixedWindow(FixedWindowState { count, owed: 0, .. }), AlgorithmSpec::Holds(holds)) => {
+                Some(PlainState::Window { end: holds.ends(state), number: *count })
             }
             (
                 State::FixedWindow(FixedWindowState { opened, count, owed: 0, .. }),

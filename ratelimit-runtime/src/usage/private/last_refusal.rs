@@ -6,7 +6,6 @@ use std::cell::Cell;
 use crate::algorithm::PlainSnapshot;
 use crate::base::coop::count_refusal;
 use crate::decide::charges::PolicyCharge;
-use crate::decide::decision::SinglePolicy;
 use crate::decide::definition::{ChargeNumbers, Definition, DefinitionRef};
 use crate::decide::error::{Error, KeptKey, Limited};
 use crate::key::missing_key::MissingKey;
@@ -71,10 +70,7 @@ impl LastRefusal {
         }) else {
             return Error::MissingKey(MissingKey::Part);
         };
-        let limit = ChargeNumbers::Literal(numbers).limit(plain);
-        let verdict = plain.verdict(limit, snapshot, now, cost, false);
-        let name = definition.static_name().unwrap_or_default();
-        let policy = SinglePolicy::new(name, definition.algorithm, &verdict);
-        Error::Limited(Limited::of_one(policy, DecidedBy::Memory, KeptKey::none()))
+        let verdict = plain.verdict(numbers.limit, snapshot, now, cost, false);
+        Error::Limited(Limited::of_one(definition.said(&verdict), DecidedBy::Memory, KeptKey::none()))
     }
 }
