@@ -157,7 +157,8 @@ impl Backend {
     ) -> Option<C::Decision> {
         let memory = self.memory()?;
         if let Some(spec) = charge.lock_free()
-            && let Some(decision) = self.decide_plain(memory, (charge, key, spec), || parts.all(), caller)
+            && let Some(decision) =
+                self.decide_plain((memory, memory.now()), (charge, key, spec), || parts.all(), caller)
         {
             return Some(decision);
         }

@@ -28,8 +28,10 @@ impl Backend {
     pub(crate) fn decide_only<C: Caller>(&self, charges: &Charges<'_>, caller: &C) -> Option<C::Decision> {
         let (memory, charge) = (self.memory()?, charges.only()?);
         let spec = charge.lock_free()?;
+        // Before the key is completed and looked up, which goes on while the processor reads the clock.
+        let now = memory.now();
         self.decide_plain(
-            memory,
+            (memory, now),
             (charge, charges.last_key(charge), spec),
             || charges.parts_of_only(charge),
             caller,
@@ -41,13 +43,15 @@ impl Backend {
     pub(crate) fn decide_by_key<C: Caller>(&self, charges: &Charges<'_>, caller: &C) -> Option<C::Decision> {
         let (memory, charge) = (self.memory()?, charges.only()?);
         let ChargeNumbers::ByKey(numbers, by_hash) = &charge.numbers else { return None };
-        let (spec, key) = (numbers.plain.as_ref()?, charges.last_key(charge));
+        let spec = numbers.plain.as_ref()?;
+        let now = memory.now();
+        let key = charges.last_key(charge);
         match overridden_plain(charge, &by_hash.by_key(), key)? {
             None => {
                 let (spec, parts) = (charge.lock_free_by(spec)?, || charges.parts_of_only(charge));
-                self.decide_plain(memory, (charge, key, spec), parts, caller)
+                self.decide_plain((memory, now), (charge, key, spec), parts, caller)
             }
-            Some(of_key) => self.decide_overridden(memory, (charges, charge), of_key, caller),
+            Some(of_key) => self.decide_overridden((memory, now), (charges, charge), of_key, caller),
         }
     }
 
@@ -62,19 +66,23 @@ impl Backend {
         let ChargeNumbers::Computed(spec, by_key) = &charge.numbers else { return None };
         // Before its key is completed, as calls of most other algorithms end here.
         let spec = &PlainSpec::of(spec).filter(|_| charge.definition.decides_lock_free())?;
+        let now = memory.now();
         let key = charges.last_key(charge);
         if let Some(by_key) = by_key
             && let Some(of_key) = overridden_plain(charge, by_key, key)?
         {
-            return self.decide_overridden(memory, (charges, charge), of_key, caller);
+            return self.decide_overridden((memory, now), (charges, charge), of_key, caller);
         }
         let (spec, parts) = (charge.lock_free_by(spec)?, || charges.parts_of_only(charge));
         match spec.kind() {
             // All computed buckets are of this kind, but few literal ones.
-            KindOfPlain::Adjustable(steps) => {
-                self.after_plain((charge, key), memory.decide_by(key, steps, charge.cost)?, parts, caller)
-            }
-            _ => self.decide_plain(memory, (charge, key, spec), parts, caller),
+            KindOfPlain::Adjustable(steps) => self.after_plain(
+                (charge, key),
+                memory.decide_by(now, key, steps, charge.cost)?,
+                parts,
+                caller,
+            ),
+            _ => self.decide_plain((memory, now), (charge, key, spec), parts, caller),
         }
     }
 
@@ -82,16 +90,18 @@ impl Backend {
     #[inline(always)]
     fn decide_overridden<C: Caller>(
         &self,
-        memory: &MemoryStore,
+        (memory, now): (&MemoryStore, u64),
         (charges, charge): (&Charges<'_>, &PolicyCharge<'_>),
         (spec, key): (PlainSpec, Fingerprint),
         caller: &C,
     ) -> Option<C::Decision> {
         let outcome = match charge.lock_free_by(&spec)?.kind() {
             // Buckets with overrides are of this kind.
-            KindOfPlain::Adjustable(steps) => memory.decide_by(key, steps, charge.cost)?,
-            KindOfPlain::Window(steps) => memory.decide_by(key, steps, charge.cost)?,
-            KindOfPlain::Bucket(_) | KindOfPlain::Other => memory.decide_rare(key, &spec, charge.cost)?,
+            KindOfPlain::Adjustable(steps) => memory.decide_by(now, key, steps, charge.cost)?,
+            KindOfPlain::Window(steps) => memory.decide_by(now, key, steps, charge.cost)?,
+            KindOfPlain::Bucket(_) | KindOfPlain::Other => {
+                memory.decide_rare(now, key, &spec, charge.cost)?
+            }
         };
         if outcome.admitted
             && !charge.definition.attribute.refundable
@@ -124,7 +134,7 @@ impl Backend {
     #[inline(always)]
     pub(super) fn decide_plain<'p, C: Caller>(
         &self,
-        memory: &MemoryStore,
+        (memory, now): (&MemoryStore, u64),
         (charge, key, spec): (&PolicyCharge<'_>, Fingerprint, &PlainSpec),
         parts: impl Fn() -> PartsOfKey<'p>,
         caller: &C,
@@ -132,13 +142,13 @@ impl Backend {
         let (asked, cost) = ((charge, key), charge.cost);
         match spec.kind() {
             KindOfPlain::Bucket(steps) => {
-                self.after_plain(asked, memory.decide_by(key, steps, cost)?, parts, caller)
+                self.after_plain(asked, memory.decide_by(now, key, steps, cost)?, parts, caller)
             }
             KindOfPlain::Window(steps) => {
-                self.after_plain(asked, memory.decide_by(key, steps, cost)?, parts, caller)
+                self.after_plain(asked, memory.decide_by(now, key, steps, cost)?, parts, caller)
             }
             KindOfPlain::Adjustable(_) | KindOfPlain::Other => {
-                self.after_plain(asked, memory.decide_rare(key, spec, cost)?, parts, caller)
+                self.after_plain(asked, memory.decide_rare(now, key, spec, cost)?, parts, caller)
             }
         }
     }

@@ -5,7 +5,7 @@ use crate::algorithm::fixed_window::FixedWindowSpec;
 use crate::algorithm::holds::FOREVER;
 use crate::algorithm::state::{AdjustableGcraState, FixedWindowState, GcraState, State};
 
-/// A plain state. One that ends at 0 is none.
+/// A plain state. A bucket that is full at 0 is none, and a window without permits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PlainState {
     /// A bucket, and when it will be full.
@@ -13,8 +13,8 @@ pub(crate) enum PlainState {
     /// A bucket whose rate can change, when it will be full, and its [`dated_pace`]. If there is none, the number is when it was
     /// written.
     AdjustableBucket { full: u64, number: u64 },
-    /// A window, its end, and the permits charged to it. If windows are aligned, the number is [`opened`] as well. Without holds, the end
-    /// is when the next ones may begin.
+    /// A window, its end, and the permits charged to it. If windows are aligned, the number is [`opened`] as well. Without permits, the
+    /// end is when the next window may open.
     Window { end: u64, number: u64 },
 }
 
@@ -45,8 +45,8 @@ impl PlainState {
     /// Returns the state, of a key with this spec, if it is one.
     pub(crate) fn state(self, spec: &AlgorithmSpec) -> Option<State> {
         let (opened, count) = match (self, spec) {
-            (PlainState::Bucket { full: 0 } | PlainState::Window { end: 0, .. }, _)
-            | (PlainState::AdjustableBucket { full: 0, .. }, _) => return None,
+            (PlainState::Bucket { full: 0 } | PlainState::AdjustableBucket { full: 0, .. }, _)
+            | (PlainState::Window { number: 0, .. }, AlgorithmSpec::FixedWindow(_)) => return None,
             (PlainState::Bucket { full }, _) => {
                 return Some(State::Gcra(GcraState { tat: full, ..GcraState::default() }));
             }

@@ -12,7 +12,7 @@ pub(crate) trait PlainSteps: Copy {
     /// Whether a call may be admitted that charges nothing.
     const MAY_READ: bool = false;
 
-    /// Whether the slot of a state says when it was written. If not, there is no room for it.
+    /// Whether the slot of a state says when it was written. For that of a window there is only room for when it was opened or emptied.
     fn is_dated(self) -> bool;
 
     /// Decides a call of this cost. Returns `None` if the state is from the future or of another algorithm, or if it would not be
@@ -91,7 +91,7 @@ impl PlainWindow {
     #[inline]
     fn decide(self, state: PlainState, now: u64, cost: u64) -> Option<PlainStep> {
         let PlainState::Window { end, number: count } = state else { return None };
-        let (start, count) = if now < end { (end.wrapping_sub(self.period), count) } else { (now, 0) };
+        let (start, count) = if now < end { (self.start(end, count), count) } else { (now, 0) };
         if start > now {
             return None;
         }
@@ -137,13 +137,14 @@ impl PlainWindow {
     #[inline]
     fn decide_aligned(self, state: PlainState, now: u64, cost: u64) -> Option<PlainStep> {
         let PlainState::Window { end, number } = state else { return None };
-        if !is_aligned(end, self.period) {
-            return None;
-        }
-        let (opened, count) = if now < end { opened(end, number, self.period) } else { (now, 0) };
-        if end.saturating_sub(self.period) > now {
-            return None;
-        }
+        let (opened, count) = if now < end {
+            if !is_aligned(end, self.period) || self.start(end, number) > now {
+                return None;
+            }
+            opened(end, number, self.period)
+        } else {
+            (now, 0)
+        };
         let after = match self.fits(count, cost) {
             true => Some(aligned_state(opened, count + cost, self.period)?),
             false => None,
@@ -171,8 +172,9 @@ impl PlainSteps for PlainRefund<'_> {
     fn decide(self, state: PlainState, now: u64, cost: u64) -> Option<PlainStep> {
         let after = match self.spec.kind {
             PlainKind::AlignedWindow => return None,
-            PlainKind::Window => self.spec.window().refund(state, now, cost, self.charge_id.at)?,
-            PlainKind::Holds => self.spec.window().release(state, now, cost, self.charge_id.at)?,
+            PlainKind::Window | PlainKind::Holds => {
+                self.spec.window().refund(state, now, cost, self.charge_id.at)?
+            }
             _ => self.refund_bucket(state, now, cost)?,
         };
         Some(PlainStep { snapshot: PlainSnapshot(now, 0), admitted: true, after })
@@ -222,7 +224,7 @@ impl PlainWindow {
     #[inline]
     fn refund(self, state: PlainState, now: u64, cost: u64, at: u64) -> Option<Option<PlainState>> {
         let PlainState::Window { end, number: count } = state else { return None };
-        let start = end.saturating_sub(self.period);
+        let start = self.start(end, count);
         if start > now {
             return None;
         }
@@ -230,17 +232,13 @@ impl PlainWindow {
             return Some(None);
         }
         let number = count.saturating_sub(cost);
-        Some(Some(PlainState::Window { end: if number > 0 { end } else { 0 }, number }))
+        Some(Some(PlainState::Window { end: if number > 0 { end } else { now }, number }))
     }
 
-    /// Returns the holds after the end of one that was taken since the first of them was taken then. A key without holds is kept for
-    /// a while, as most are taken again.
+    /// Returns when a window with this end was opened. One without permits, when it may be.
     #[inline]
-    fn release(self, state: PlainState, now: u64, cost: u64, at: u64) -> Option<Option<PlainState>> {
-        Some(self.refund(state, now, cost, at)?.map(|after| match after {
-            PlainState::Window { end: 0, number } => PlainState::Window { end: now, number },
-            after => after,
-        }))
+    fn start(self, end: u64, number: u64) -> u64 {
+        if number > 0 { end.wrapping_sub(self.period) } else { end }
     }
 }
 

@@ -95,15 +95,18 @@ impl<'a> Charges<'a> {
     ) -> bool {
         let shadow = definition.attribute.shadow;
         if definition.is_as_written(overrides) {
-            let Ok(spec) = policy.spec() else { return false };
-            let head = definition.with_heads(&spec, |heads| heads.hash);
+            // Copied only at the end, because a copy right after it was written waits until that is done.
+            let spec = policy.spec();
+            let Ok(spec) = &spec else { return false };
+            let head = definition.with_heads(spec, |heads| heads.hash);
             let wait = if shadow { 0 } else { wait };
-            self.push_open(definition, ChargeNumbers::Computed(spec, None), &head, (cost, wait), shadow);
+            self.push_open(definition, ChargeNumbers::Computed(*spec, None), &head, (cost, wait), shadow);
         } else if let Some(by_hash) = definition.by_key_alone(overrides) {
-            let Ok(spec) = policy.spec() else { return false };
-            let (head, true) = definition.lookup_head(&spec) else { return false };
+            let spec = policy.spec();
+            let Ok(spec) = &spec else { return false };
+            let (head, true) = definition.lookup_head(spec) else { return false };
             (self.by_key, self.keeps_free) = (true, keeps_free);
-            let numbers = ChargeNumbers::Computed(spec, Some(by_hash.of_policy(policy)));
+            let numbers = ChargeNumbers::Computed(*spec, Some(by_hash.of_policy(policy)));
             self.push_open(definition, numbers, &head, (cost, wait), shadow);
         } else {
             return false;

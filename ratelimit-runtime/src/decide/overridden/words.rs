@@ -165,7 +165,7 @@ impl ByKey {
     /// Returns what is remembered for the numbers of the call, if that is known.
     fn remembered(&self, found: &Found<'_>) -> Option<Remembered> {
         match &self.policy {
-            Some(policy) => found.remembered(Some(&policy.words()?)),
+            Some(policy) => policy.with_words(|words| found.remembered(Some(words?))),
             None => found.remembered(None),
         }
     }
@@ -174,7 +174,7 @@ impl ByKey {
     #[inline(always)]
     fn is_known(&self, found: &Found<'_>) -> bool {
         match &self.policy {
-            Some(policy) => policy.words().as_ref().is_some_and(|words| found.is_known(Some(words))),
+            Some(policy) => policy.with_words(|words| words.is_some_and(|words| found.is_known(Some(words)))),
             None => found.is_known(None),
         }
     }
@@ -182,7 +182,7 @@ impl ByKey {
     /// Returns what the numbers of the key follow from, if they do and words can tell it.
     pub(super) fn given(&self) -> Option<Option<Given>> {
         match &self.policy {
-            Some(policy) => policy.words().map(Some),
+            Some(policy) => policy.with_words(|words| words.copied()).map(Some),
             None => Some(None),
         }
     }

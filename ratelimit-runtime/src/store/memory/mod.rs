@@ -147,6 +147,7 @@ impl MemoryStore {
     }
 
     /// Returns the current time.
+    #[inline(always)]
     pub(crate) fn now(&self) -> u64 {
         self.clock.now()
     }

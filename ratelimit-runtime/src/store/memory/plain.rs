@@ -78,9 +78,11 @@ impl MemoryStore {
         cost: u64,
     ) -> Option<PlainOutcome<1>> {
         match spec.kind() {
-            KindOfPlain::Bucket(spec) => self.decide_by(key, spec, cost),
-            KindOfPlain::Window(spec) => self.decide_by(key, spec, cost),
-            KindOfPlain::Adjustable(_) | KindOfPlain::Other => self.decide_rare(key, spec, cost).map(copied),
+            KindOfPlain::Bucket(spec) => self.decide_by(self.now(), key, spec, cost),
+            KindOfPlain::Window(spec) => self.decide_by(self.now(), key, spec, cost),
+            KindOfPlain::Adjustable(_) | KindOfPlain::Other => {
+                self.decide_rare(self.now(), key, spec, cost).map(copied)
+            }
         }
     }
 
@@ -88,11 +90,12 @@ impl MemoryStore {
     #[inline(always)]
     pub(crate) fn decide_by(
         &self,
+        now: u64,
         key: Fingerprint,
         spec: impl PlainSteps,
         cost: u64,
     ) -> Option<PlainOutcome<1>> {
-        self.decide_all([PlainCharge { key: &key, spec, cost }])
+        self.decide_all(Some(now), [PlainCharge { key: &key, spec, cost }])
     }
 
     /// Decides a charge by the steps of a kind that few policies are of.
@@ -100,12 +103,13 @@ impl MemoryStore {
     #[inline(never)]
     pub(crate) fn decide_rare(
         &self,
+        now: u64,
         key: Fingerprint,
         spec: &PlainSpec,
         cost: u64,
     ) -> Option<PlainOutcome<1>> {
         let spec = Listed { spec: *spec, shadow: false };
-        self.decide_by(key, spec, cost)
+        self.decide_by(now, key, spec, cost)
     }
 
     /// Gives a charge back, if the key is there and its state is plain, and remains so. Returns whether it has.
@@ -116,14 +120,14 @@ impl MemoryStore {
         cost: u64,
         charge_id: ChargeId,
     ) -> bool {
-        self.decide_by(key, PlainRefund { spec, charge_id }, cost).is_some()
+        self.decide_by(self.now(), key, PlainRefund { spec, charge_id }, cost).is_some()
     }
 
     /// Reads a key for a call that only looks, if the key is there and its state is plain.
     #[inline]
     pub(crate) fn peek_plain(&self, key: Fingerprint, spec: PlainSpec) -> Option<(u64, PlainSnapshot)> {
-        let peeked =
-            self.decide_listed([PlainCharge { key: &key, spec: Listed { spec, shadow: false }, cost: 0 }])?;
+        let charge = PlainCharge { key: &key, spec: Listed { spec, shadow: false }, cost: 0 };
+        let peeked = self.decide_listed([charge])?;
         Some((peeked.now, peeked.snapshots[0]))
     }
 
@@ -135,7 +139,7 @@ impl MemoryStore {
         charges: [PlainCharge<'_, &PlainSpec>; N],
     ) -> Option<PlainOutcome<N>> {
         if charges.iter().all(|charge| charge.spec.is_common()) {
-            self.decide_all(each(charges, CommonSpec))
+            self.decide_all(None, each(charges, CommonSpec))
         } else {
             self.decide_listed(each(charges, |spec| Listed { spec: *spec, shadow: false }))
         }
@@ -146,18 +150,21 @@ impl MemoryStore {
         &self,
         charges: [PlainCharge<'_, Listed>; N],
     ) -> Option<PlainOutcome<N>> {
-        self.decide_all(charges)
+        self.decide_all(None, charges)
     }
 
-    /// The decision is that of its time: no key has changed between the first look and the last, nor was written at a later time.
-    /// Time is read before the slots if these say when they were written: while the processor waits for memory, it reads no
-    /// clock, and does nothing else. A refusal writes nothing.
+    /// The decision is that of its time: no key has changed between the first look and the last, nor was written at a later time. A
+    /// window alone may have been charged later, as it decides the same until it ends; beside others, that would be later than theirs.
+    ///
+    /// So time is read before the slots, or by the caller even earlier, unless there are windows beside others: the processor reads its
+    /// counter once it has done all that comes before, and goes on with what follows meanwhile. A refusal writes nothing.
     ///
     /// An admission locks all slots for a moment, and waits for none while it has one, so calls with the same keys in another
     /// order cannot block each other.
     #[inline(always)]
     fn decide_all<S: PlainSteps, const N: usize>(
         &self,
+        now: Option<u64>,
         charges: [PlainCharge<'_, S>; N],
     ) -> Option<PlainOutcome<N>> {
         if self.is_locked {
@@ -166,7 +173,7 @@ impl MemoryStore {
         if N > 1 {
             return self.attempts(&charges, ATTEMPTS);
         }
-        match self.attempt(&charges)? {
+        match self.attempt(now, &charges)? {
             Ok(outcome) => Some(outcome),
             Err(Changed) => {
                 let keys = charges.map(|charge| *charge.key);
@@ -194,7 +201,7 @@ impl MemoryStore {
         most: u32,
     ) -> Option<PlainOutcome<N>> {
         for _ in 0..most {
-            if let Ok(outcome) = self.attempt(charges)? {
+            if let Ok(outcome) = self.attempt(None, charges)? {
                 return Some(outcome);
             }
             spin_loop();
@@ -205,20 +212,21 @@ impl MemoryStore {
     #[inline(always)]
     fn attempt<S: PlainSteps, const N: usize>(
         &self,
+        now: Option<u64>,
         charges: &[PlainCharge<'_, S>; N],
     ) -> Option<Result<PlainOutcome<N>, Changed>> {
         let mut is_dated = true;
         unrolled!(for i in 0..N {
             is_dated &= charges[i].spec.is_dated();
         });
-        let early = if is_dated { self.clock.now() } else { 0 };
+        let early = now.or_else(|| (N == 1 || is_dated).then(|| self.now()));
         let mut looks = [None; N];
         unrolled!(for i in 0..N {
             let slot = self.slots.find(*charges[i].key)?;
             looks[i] = Some(Look { slot, seen: slot.read() });
         });
         let looks = all_some(looks)?;
-        let now = if is_dated { early } else { self.clock.now() };
+        let now = early.unwrap_or_else(|| self.now());
         let mut steps = [None; N];
         unrolled!(for i in 0..N {
             if looks[i].seen.content.is_later_than(now) {

@@ -228,12 +228,12 @@ impl Content {
 
     /// What a slot holds once its state is gone, until the key is used again or removed.
     pub(super) fn ended(self, now: u64) -> Self {
-        let number = match self.kind {
-            Kind::Bucket | Kind::AdjustableBucket => now,
-            Kind::Window => 0,
-            Kind::Free | Kind::Other => self.number,
+        let (ends, number) = match self.kind {
+            Kind::Bucket | Kind::AdjustableBucket => (0, now),
+            Kind::Window => (now.min(TIME), 0),
+            Kind::Free | Kind::Other => (0, self.number),
         };
-        Content { ends: 0, number, ..self }
+        Content { ends, number, ..self }
     }
 
     /// What a slot holds once a reset has forgotten its holds, if it has any: they are released by when the first of them began, so the

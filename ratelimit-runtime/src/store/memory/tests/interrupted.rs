@@ -5,6 +5,7 @@ use std::slice;
 use super::*;
 use crate::algorithm::fixed_window::FixedWindowSpec;
 use crate::algorithm::gcra::{GcraKind, GcraSpec};
+use crate::algorithm::holds::HoldsSpec;
 use crate::base::clock::AFTER_READING;
 
 struct Interrupted {
@@ -80,16 +81,48 @@ fn refused_bucket_is_decided_no_earlier_than_its_last_refund() {
 }
 
 #[test]
-fn window_is_decided_no_earlier_than_its_last_charge() {
+fn window_counts_charges_that_come_after_its_time() {
     let calls = Interrupted::new();
     let charge = window("w", 5, 1_000_000);
     assert!(calls.decide(&charge).admitted);
     let other = charge.clone();
-    let outcome = calls.decide_interrupted(&[charge], 100, 150, move |calls| {
+    let outcome = calls.decide_interrupted(slice::from_ref(&charge), 100, 150, move |calls| {
         assert_eq!(calls.decide(&other).verdicts[0].reset_after, 999_860);
     });
-    assert_eq!((outcome.now, outcome.verdicts[0].remaining), (150, 2));
-    assert_eq!(outcome.verdicts[0].reset_after, 999_860);
+    assert_eq!((outcome.now, outcome.verdicts[0].remaining), (100, 2));
+    assert_eq!(outcome.verdicts[0].reset_after, 999_910);
+    assert_eq!(calls.decide(&charge).verdicts[0].remaining, 1);
+}
+
+#[test]
+fn window_is_decided_no_earlier_than_it_was_opened_or_emptied() {
+    let semaphore = Charge { spec: AlgorithmSpec::Holds(HoldsSpec { max: 5 }), ..charge("w", 1) };
+    let aligned = FixedWindowSpec { limit: 5, period: 1000, aligned: true };
+    let aligned = Charge { spec: AlgorithmSpec::FixedWindow(aligned), ..charge("w", 1) };
+    type Others = fn(&Interrupted, &Charge, ChargeId);
+    let reset: Others = |calls, charge, _| assert!(calls.store.reset(&charge.key));
+    let refund: Others = |calls, Charge { key, spec, cost, .. }, id| {
+        calls.store.refund(key, spec, *cost, Some(id));
+    };
+    let open: Others = |calls, charge, _| assert!(calls.decide(charge).admitted);
+    for (charge, at, others, left) in [
+        (window("w", 5, 1000), 100, reset, 4),
+        (window("w", 5, 1000), 100, refund, 4),
+        (window("w", 5, 50), 100, open, 3),
+        (aligned.clone(), 100, reset, 4),
+        (aligned.clone(), 100, refund, 4),
+        (aligned, 990, open, 3),
+        (semaphore, 100, refund, 4),
+    ] {
+        let calls = Interrupted::new();
+        let id = calls.decide(&charge).verdicts[0].charge_id;
+        let other = charge.clone();
+        let outcome = calls.decide_interrupted(slice::from_ref(&charge), at, at + 50, move |calls| {
+            others(calls, &other, id)
+        });
+        let Verdict { remaining, charge_id, .. } = outcome.verdicts[0];
+        assert_eq!((outcome.now, remaining, charge_id.at), (at + 50, left, at + 50), "{charge:?}");
+    }
 }
 
 #[test]
