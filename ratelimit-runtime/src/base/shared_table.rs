@@ -75,7 +75,7 @@ pub(crate) struct Found<'a> {
 /// Written only while nothing is remembered for the key.
 #[derive(Debug, Default)]
 #[repr(align(64))]
-struct SharedGiven([AtomicU64; 8]);
+pub(crate) struct SharedGiven([AtomicU64; 8]);
 
 impl SharedTable {
     /// Looks for a key: `None` if it is not known whether it is one of this version of the keys, and `Some(None)` if it is none.
@@ -216,32 +216,28 @@ impl Table {
 }
 
 impl Found<'_> {
-    /// Returns what is remembered for the key, if that is known: for all calls, or as computed from what is given.
-    pub(crate) fn remembered(&self, given: Option<&Given>) -> Option<Remembered> {
-        let numbers = [
-            self.number::<0>(),
-            self.number::<1>(),
-            self.number::<2>(),
-            self.number::<3>(),
-            self.number::<4>(),
-        ];
-        self.is_known(given).then_some(numbers)
+    /// Returns what is remembered for the key. Like all that is read of it, that counts if it [is still known](Self::is_still_known).
+    pub(crate) fn numbers(&self) -> Remembered {
+        [self.number::<0>(), self.number::<1>(), self.number::<2>(), self.number::<3>(), self.number::<4>()]
     }
 
-    /// Returns a number that is remembered for the key, which counts if it [is known](Self::is_known).
+    /// Returns one of these numbers.
     #[inline(always)]
     pub(crate) fn number<const I: usize>(&self) -> u64 {
         self.place.remembered.number::<I>()
     }
 
-    /// Whether the numbers that were read were remembered for the key, for all calls or as computed from what is given.
+    /// Returns what they were computed from, if anything has been.
     #[inline(always)]
-    pub(crate) fn is_known(&self, given: Option<&Given>) -> bool {
-        let is_given = given.is_none_or(|given| {
-            self.table.given.get().and_then(|all| all.get(self.at)).is_some_and(|shared| shared.is(given))
-        });
+    pub(crate) fn given(&self) -> Option<&SharedGiven> {
+        self.table.given.get()?.get(self.at)
+    }
+
+    /// Whether what was read is what is remembered for the key.
+    #[inline(always)]
+    pub(crate) fn is_still_known(&self) -> bool {
         let [keys, remembered] = self.read;
-        is_given && self.place.remembered.is_still(remembered) && self.of.current.is_still(keys)
+        self.place.remembered.is_still(remembered) && self.of.current.is_still(keys)
     }
 }
 
@@ -273,9 +269,10 @@ impl Place {
 }
 
 impl SharedGiven {
-    #[inline]
-    fn is(&self, given: &Given) -> bool {
-        self.0.iter().zip(given).all(|(shared, word)| shared.load(Ordering::Relaxed) == *word)
+    /// Returns one of the words; 0 if there are fewer.
+    #[inline(always)]
+    pub(crate) fn word(&self, i: usize) -> u64 {
+        self.0.get(i).map_or(0, |word| word.load(Ordering::Relaxed))
     }
 
     fn set(&self, given: Given) {

@@ -7,35 +7,55 @@ use super::Policy;
 /// What a policy is hashed by, in place of a hash: the words of equal policies are equal, and those of others are not.
 ///
 /// The first word has all small numbers: flags, and which variants of types they are. Those before a word say which one it is.
-struct Words {
-    words: [u64; 8],
-    len: usize,
+struct Words<F> {
+    /// The first word, so far.
+    first: u64,
     /// How many small numbers there are.
     small: u32,
+    /// Gets the others, by their indices.
+    each: F,
+    len: usize,
     fit: bool,
 }
 
+/// How many words there may be.
+const MOST: usize = 8;
+
 impl Policy {
-    /// Returns what a function makes of words that tell it from all other policies. It gets `None` if there are too many, as that of a
-    /// calendar has, and reads them where they are: a copy right after they were written would wait.
+    /// Returns words that tell it from all other policies. `None` if it has too many, as that of a calendar does.
+    pub(crate) fn words(&self) -> Option<[u64; MOST]> {
+        let mut words = [0; MOST];
+        self.for_each_word(|i, word| words[i] = word).then_some(words)
+    }
+
+    /// Whether its words are these.
     #[inline]
-    pub(crate) fn with_words<T>(&self, read: impl FnOnce(Option<&[u64; 8]>) -> T) -> T {
-        let mut words = Words { words: [0; 8], len: 1, small: 0, fit: true };
+    pub(crate) fn has_words(&self, word: impl Fn(usize) -> u64) -> bool {
+        let mut are_same = true;
+        self.for_each_word(|i, own| are_same &= own == word(i)) && are_same
+    }
+
+    /// Returns whether it has no more than [`MOST`].
+    #[inline]
+    fn for_each_word(&self, each: impl FnMut(usize, u64)) -> bool {
+        let mut words = Words { first: 0, small: 0, each, len: 1, fit: true };
         self.hash(&mut words);
-        read(words.fit.then_some(&words.words))
+        let Words { first, mut each, fit, .. } = words;
+        each(0, first);
+        fit
     }
 }
 
-impl Words {
+impl<F> Words<F> {
     #[inline]
     fn small(&mut self, number: u64) {
         self.fit &= number < 1 << 8 && self.small < 8;
-        self.words[0] |= number << (8 * self.small % 64);
+        self.first |= number << (8 * self.small % 64);
         self.small += 1;
     }
 }
 
-impl Hasher for Words {
+impl<F: FnMut(usize, u64)> Hasher for Words<F> {
     fn write(&mut self, _: &[u8]) {
         self.fit = false;
     }
@@ -57,9 +77,10 @@ impl Hasher for Words {
 
     #[inline]
     fn write_u64(&mut self, number: u64) {
-        match self.words.get_mut(self.len) {
-            Some(word) => *word = number,
-            None => self.fit = false,
+        if self.len < MOST {
+            (self.each)(self.len, number);
+        } else {
+            self.fit = false;
         }
         self.len += 1;
     }
@@ -110,19 +131,17 @@ mod tests {
         })
     }
 
-    fn words(policy: &Policy) -> Option<[u64; 8]> {
-        policy.with_words(|words| words.copied())
-    }
-
     proptest! {
         #![proptest_config(config())]
 
         #[test]
         fn words_are_equal_for_equal_policies_alone(policies in prop::collection::vec(policy(), 60)) {
             for one in &policies {
-                prop_assert!(words(one).is_some(), "{one:?}");
+                prop_assert!(one.words().is_some(), "{one:?}");
                 for other in &policies {
-                    prop_assert_eq!(words(one) == words(other), one == other, "{:?} {:?}", one, other);
+                    let words = other.words();
+                    prop_assert_eq!(one.words() == words, one == other, "{:?} {:?}", one, other);
+                    prop_assert_eq!(words.map(|words| one.has_words(|i| words[i])), Some(one == other));
                 }
             }
         }

@@ -164,25 +164,24 @@ impl ByKey {
 
     /// Returns what is remembered for the numbers of the call, if that is known.
     fn remembered(&self, found: &Found<'_>) -> Option<Remembered> {
-        match &self.policy {
-            Some(policy) => policy.with_words(|words| found.remembered(Some(words?))),
-            None => found.remembered(None),
-        }
+        let numbers = found.numbers();
+        self.is_known(found).then_some(numbers)
     }
 
     /// Whether what was found is that of the numbers of the call.
     #[inline(always)]
     fn is_known(&self, found: &Found<'_>) -> bool {
-        match &self.policy {
-            Some(policy) => policy.with_words(|words| words.is_some_and(|words| found.is_known(Some(words)))),
-            None => found.is_known(None),
-        }
+        let is_given = match &self.policy {
+            Some(policy) => found.given().is_some_and(|given| policy.has_words(|i| given.word(i))),
+            None => true,
+        };
+        is_given && found.is_still_known()
     }
 
     /// Returns what the numbers of the key follow from, if they do and words can tell it.
     pub(super) fn given(&self) -> Option<Option<Given>> {
         match &self.policy {
-            Some(policy) => policy.with_words(|words| words.copied()).map(Some),
+            Some(policy) => policy.words().map(Some),
             None => Some(None),
         }
     }
