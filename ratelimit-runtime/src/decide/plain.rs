@@ -28,7 +28,7 @@ impl Backend {
     pub(crate) fn decide_only<C: Caller>(&self, charges: &Charges<'_>, caller: &C) -> Option<C::Decision> {
         let (memory, charge) = (self.memory()?, charges.only()?);
         let spec = charge.lock_free()?;
-        // Before the key is completed and looked up, which goes on while the processor reads the clock.
+        // Read first, so that the key is completed and looked up meanwhile.
         let now = memory.now();
         self.decide_plain(
             (memory, now),

@@ -5,7 +5,7 @@ use crate::algorithm::fixed_window::FixedWindowSpec;
 use crate::algorithm::holds::FOREVER;
 use crate::algorithm::state::{AdjustableGcraState, FixedWindowState, GcraState, State};
 
-/// A plain state. A bucket that is full at 0 is none, and a window without permits.
+/// A plain state. A bucket that is full at 0 is no state, nor is a fixed window without permits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PlainState {
     /// A bucket, and when it will be full.
@@ -45,8 +45,11 @@ impl PlainState {
     /// Returns the state, of a key with this spec, if it is one.
     pub(crate) fn state(self, spec: &AlgorithmSpec) -> Option<State> {
         let (opened, count) = match (self, spec) {
-            (PlainState::Bucket { full: 0 } | PlainState::AdjustableBucket { full: 0, .. }, _)
-            | (PlainState::Window { number: 0, .. }, AlgorithmSpec::FixedWindow(_)) => return None,
+            (PlainState::Bucket { full: 0 } | PlainState::AdjustableBucket { full: 0, .. }, _) => {
+                return None;
+            }
+            (PlainState::Window { end, number: 0 }, AlgorithmSpec::Holds(_)) => (end, 0),
+            (PlainState::Window { number: 0, .. }, _) => return None,
             (PlainState::Bucket { full }, _) => {
                 return Some(State::Gcra(GcraState { tat: full, ..GcraState::default() }));
             }
@@ -64,7 +67,6 @@ impl PlainState {
             (PlainState::Window { end, number }, AlgorithmSpec::FixedWindow(window)) => {
                 (end.saturating_sub(window.period), number)
             }
-            (PlainState::Window { end, number: 0 }, AlgorithmSpec::Holds(_)) => (end, 0),
             (PlainState::Window { end, number }, AlgorithmSpec::Holds(_)) => {
                 (end.saturating_sub(FOREVER), number)
             }

@@ -12,7 +12,7 @@ pub(crate) trait PlainSteps: Copy {
     /// Whether a call may be admitted that charges nothing.
     const MAY_READ: bool = false;
 
-    /// Whether the slot of a state says when it was written. For that of a window there is only room for when it was opened or emptied.
+    /// Whether the slot of a state says when it was written. That of a window says only when it was opened or emptied.
     fn is_dated(self) -> bool;
 
     /// Decides a call of this cost. Returns `None` if the state is from the future or of another algorithm, or if it would not be
@@ -235,7 +235,7 @@ impl PlainWindow {
         Some(Some(PlainState::Window { end: if number > 0 { end } else { now }, number }))
     }
 
-    /// Returns when a window with this end was opened. One without permits, when it may be.
+    /// Returns when a window with this end was opened; for one without permits, when the next may be.
     #[inline]
     fn start(self, end: u64, number: u64) -> u64 {
         if number > 0 { end.wrapping_sub(self.period) } else { end }

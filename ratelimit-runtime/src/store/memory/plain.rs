@@ -120,14 +120,16 @@ impl MemoryStore {
         cost: u64,
         charge_id: ChargeId,
     ) -> bool {
-        self.decide_by(self.now(), key, PlainRefund { spec, charge_id }, cost).is_some()
+        // Its time is no earlier than that of any charge it finds: an emptied window keeps it.
+        self.decide_all(None, [PlainCharge { key: &key, spec: PlainRefund { spec, charge_id }, cost }])
+            .is_some()
     }
 
     /// Reads a key for a call that only looks, if the key is there and its state is plain.
     #[inline]
     pub(crate) fn peek_plain(&self, key: Fingerprint, spec: PlainSpec) -> Option<(u64, PlainSnapshot)> {
         let charge = PlainCharge { key: &key, spec: Listed { spec, shadow: false }, cost: 0 };
-        let peeked = self.decide_listed([charge])?;
+        let peeked = self.decide_listed(None, [charge])?;
         Some((peeked.now, peeked.snapshots[0]))
     }
 
@@ -141,23 +143,25 @@ impl MemoryStore {
         if charges.iter().all(|charge| charge.spec.is_common()) {
             self.decide_all(None, each(charges, CommonSpec))
         } else {
-            self.decide_listed(each(charges, |spec| Listed { spec: *spec, shadow: false }))
+            self.decide_listed(None, each(charges, |spec| Listed { spec: *spec, shadow: false }))
         }
     }
 
     #[inline(never)]
     fn decide_listed<const N: usize>(
         &self,
+        now: Option<u64>,
         charges: [PlainCharge<'_, Listed>; N],
     ) -> Option<PlainOutcome<N>> {
-        self.decide_all(None, charges)
+        self.decide_all(now, charges)
     }
 
-    /// The decision is that of its time: no key has changed between the first look and the last, nor was written at a later time. A
-    /// window alone may have been charged later, as it decides the same until it ends; beside others, that would be later than theirs.
+    /// The decision is that of its time: no key has changed between the first look and the last, nor was written at a later time. If
+    /// the caller has read the time, which it may for a single charge, a window may have been charged or refunded later, but not
+    /// opened or emptied: until it ends, it decides the same at any time.
     ///
-    /// So time is read before the slots, or by the caller even earlier, unless there are windows beside others: the processor reads its
-    /// counter once it has done all that comes before, and goes on with what follows meanwhile. A refusal writes nothing.
+    /// Otherwise time is read before the slots if these say when they were written. Earlier is better: most processors read their
+    /// counter only when they have done what comes before, and go on with what follows meanwhile. A refusal writes nothing.
     ///
     /// An admission locks all slots for a moment, and waits for none while it has one, so calls with the same keys in another
     /// order cannot block each other.
@@ -219,7 +223,7 @@ impl MemoryStore {
         unrolled!(for i in 0..N {
             is_dated &= charges[i].spec.is_dated();
         });
-        let early = now.or_else(|| (N == 1 || is_dated).then(|| self.now()));
+        let early = now.or_else(|| is_dated.then(|| self.now()));
         let mut looks = [None; N];
         unrolled!(for i in 0..N {
             let slot = self.slots.find(*charges[i].key)?;
@@ -271,6 +275,7 @@ impl MemoryStore {
     }
 
     fn decide_list<const N: usize>(&self, list: &[Charge], outcome: &mut Outcome) -> Option<()> {
+        let early = (N == 1).then(|| self.now());
         let charges: &[Charge; N] = list.try_into().ok()?;
         let keys = charges.each_ref().map(|charge| charge.key.fingerprint());
         let mut keys = keys.iter();
@@ -282,7 +287,7 @@ impl MemoryStore {
             let spec = PlainSpec::of(spec).filter(|_| is_plain)?;
             Some(PlainCharge { key, spec: Listed { spec, shadow: *shadow }, cost: *cost })
         }))?;
-        let PlainOutcome { now, admitted, snapshots, .. } = self.decide_listed(charges)?;
+        let PlainOutcome { now, admitted, snapshots, .. } = self.decide_listed(early, charges)?;
         outcome.now = now;
         let of = |i: usize| snapshots[i].full(&list[i].spec, now, list[i].cost);
         outcome.judge(list, &mut array::from_fn::<_, N, _>(of));

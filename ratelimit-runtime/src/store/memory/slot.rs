@@ -34,7 +34,7 @@ enum Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Content {
     kind: Kind,
-    /// When the state ends.
+    /// When the state ends; for a window without permits, when the next may be opened.
     pub(super) ends: u64,
     /// When a bucket was written last, the number of a plain state, or the index of another one.
     number: u64,
@@ -230,6 +230,8 @@ impl Content {
     pub(super) fn ended(self, now: u64) -> Self {
         let (ends, number) = match self.kind {
             Kind::Bucket | Kind::AdjustableBucket => (0, now),
+            // One that was empty already keeps since when.
+            Kind::Window if self.number == 0 => (self.ends, 0),
             Kind::Window => (now.min(TIME), 0),
             Kind::Free | Kind::Other => (0, self.number),
         };

@@ -95,7 +95,7 @@ fn window_counts_charges_that_come_after_its_time() {
 }
 
 #[test]
-fn window_is_decided_no_earlier_than_it_was_opened_or_emptied() {
+fn window_that_was_opened_or_emptied_later_is_decided_later() {
     let semaphore = Charge { spec: AlgorithmSpec::Holds(HoldsSpec { max: 5 }), ..charge("w", 1) };
     let aligned = FixedWindowSpec { limit: 5, period: 1000, aligned: true };
     let aligned = Charge { spec: AlgorithmSpec::FixedWindow(aligned), ..charge("w", 1) };
@@ -123,6 +123,38 @@ fn window_is_decided_no_earlier_than_it_was_opened_or_emptied() {
         let Verdict { remaining, charge_id, .. } = outcome.verdicts[0];
         assert_eq!((outcome.now, remaining, charge_id.at), (at + 50, left, at + 50), "{charge:?}");
     }
+}
+
+#[test]
+fn semaphore_that_was_reset_later_is_decided_as_another_one() {
+    let calls = Interrupted::new();
+    let charge = Charge { spec: AlgorithmSpec::Holds(HoldsSpec { max: 2 }), ..charge("w", 1) };
+    let id = calls.decide(&charge).verdicts[0].charge_id;
+    let other = charge.clone();
+    let outcome = calls.decide_interrupted(slice::from_ref(&charge), 10, 150, move |calls| {
+        assert!(calls.store.reset(&other.key));
+    });
+    assert!(outcome.admitted && outcome.verdicts[0].charge_id.at > id.at, "{outcome:?}");
+    calls.store.refund(&charge.key, &charge.spec, 1, Some(id));
+    let admitted = [(); 2].map(|()| calls.decide(&charge).admitted);
+    assert_eq!(admitted, [true, false], "the hold of before the reset frees none");
+}
+
+#[test]
+fn refund_that_empties_a_semaphore_is_no_earlier_than_its_last_charge() {
+    let calls = Interrupted::new();
+    let charge = Charge { spec: AlgorithmSpec::Holds(HoldsSpec { max: 2 }), ..charge("w", 1) };
+    let id = calls.decide(&charge).verdicts[0].charge_id;
+    calls.time.store(10, Ordering::SeqCst);
+    let (interrupted, other) = (Arc::clone(&calls), charge.clone());
+    AFTER_READING.set(Some(Box::new(move || {
+        interrupted.time.store(150, Ordering::SeqCst);
+        assert!(interrupted.decide(&other).admitted);
+        interrupted.store.refund(&other.key, &other.spec, 1, None);
+    })));
+    calls.store.refund_charge(&charge.key, &PlainSpec::of(&charge.spec).unwrap(), 1, id);
+    assert!(AFTER_READING.take().is_none(), "nothing has read the clock");
+    assert_eq!(calls.decide(&charge).verdicts[0].charge_id.at, 150);
 }
 
 #[test]
