@@ -233,6 +233,14 @@ impl Found<'_> {
         self.table.given.get()?.get(self.at)
     }
 
+    /// Returns what is remembered for the key, if that is known: for all calls, or as computed from words that are all this number.
+    #[cfg(any(test, ratelimits_loom))]
+    pub(crate) fn remembered_for(&self, given: Option<u64>) -> Option<Remembered> {
+        let numbers = self.numbers();
+        let is_given = |given| self.given().is_some_and(|words| (0..8).all(|i| words.word(i) == given));
+        (given.is_none_or(is_given) && self.is_still_known()).then_some(numbers)
+    }
+
     /// Whether what was read is what is remembered for the key.
     #[inline(always)]
     pub(crate) fn is_still_known(&self) -> bool {

@@ -75,12 +75,7 @@ impl Table {
     pub fn get(&self, version: u64, key: u64, given: Option<u64>) -> Option<Option<[u64; 5]>> {
         match self.0.find(version, [key; 2])? {
             None => Some(None),
-            Some(found) => {
-                let numbers = found.numbers();
-                let is_given =
-                    |given| found.given().is_some_and(|words| (0..8).all(|i| words.word(i) == given));
-                (given.is_none_or(is_given) && found.is_still_known()).then_some(Some(numbers))
-            }
+            Some(found) => found.remembered_for(given).map(Some),
         }
     }
 }

@@ -36,11 +36,7 @@ fn remembered(
 ) -> Option<Option<Remembered>> {
     match table.find(version, key)? {
         None => Some(None),
-        Some(found) => {
-            let numbers = found.numbers();
-            let is_given = |given| found.given().is_some_and(|words| (0..8).all(|i| words.word(i) == given));
-            (given.is_none_or(is_given) && found.is_still_known()).then_some(Some(numbers))
-        }
+        Some(found) => found.remembered_for(given).map(Some),
     }
 }
 

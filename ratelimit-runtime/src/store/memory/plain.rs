@@ -77,11 +77,12 @@ impl MemoryStore {
         spec: &PlainSpec,
         cost: u64,
     ) -> Option<PlainOutcome<1>> {
+        let now = self.now();
         match spec.kind() {
-            KindOfPlain::Bucket(spec) => self.decide_by(self.now(), key, spec, cost),
-            KindOfPlain::Window(spec) => self.decide_by(self.now(), key, spec, cost),
+            KindOfPlain::Bucket(spec) => self.decide_by(now, key, spec, cost),
+            KindOfPlain::Window(spec) => self.decide_by(now, key, spec, cost),
             KindOfPlain::Adjustable(_) | KindOfPlain::Other => {
-                self.decide_rare(self.now(), key, spec, cost).map(copied)
+                self.decide_rare(now, key, spec, cost).map(copied)
             }
         }
     }
@@ -120,7 +121,7 @@ impl MemoryStore {
         cost: u64,
         charge_id: ChargeId,
     ) -> bool {
-        // Its time is no earlier than that of any charge it finds: an emptied window keeps it.
+        // At a time no earlier than that of any charge it finds, because an emptied window keeps when it was emptied.
         self.decide_all(None, [PlainCharge { key: &key, spec: PlainRefund { spec, charge_id }, cost }])
             .is_some()
     }
@@ -275,7 +276,6 @@ impl MemoryStore {
     }
 
     fn decide_list<const N: usize>(&self, list: &[Charge], outcome: &mut Outcome) -> Option<()> {
-        let early = (N == 1).then(|| self.now());
         let charges: &[Charge; N] = list.try_into().ok()?;
         let keys = charges.each_ref().map(|charge| charge.key.fingerprint());
         let mut keys = keys.iter();
@@ -287,7 +287,8 @@ impl MemoryStore {
             let spec = PlainSpec::of(spec).filter(|_| is_plain)?;
             Some(PlainCharge { key, spec: Listed { spec, shadow: *shadow }, cost: *cost })
         }))?;
-        let PlainOutcome { now, admitted, snapshots, .. } = self.decide_listed(early, charges)?;
+        let now = (N == 1).then(|| self.now());
+        let PlainOutcome { now, admitted, snapshots, .. } = self.decide_listed(now, charges)?;
         outcome.now = now;
         let of = |i: usize| snapshots[i].full(&list[i].spec, now, list[i].cost);
         outcome.judge(list, &mut array::from_fn::<_, N, _>(of));

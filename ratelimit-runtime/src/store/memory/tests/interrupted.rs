@@ -32,15 +32,26 @@ impl Interrupted {
         later: u64,
         others: impl FnOnce(&Self) + 'static,
     ) -> Outcome {
+        self.interrupt(at, later, others, |store| store.decide(charges))
+    }
+
+    /// Does something in the same way.
+    fn interrupt<T>(
+        self: &Arc<Self>,
+        at: u64,
+        later: u64,
+        others: impl FnOnce(&Self) + 'static,
+        act: impl FnOnce(&MemoryStore) -> T,
+    ) -> T {
         self.time.store(at, Ordering::SeqCst);
         let interrupted = Arc::clone(self);
         AFTER_READING.set(Some(Box::new(move || {
             interrupted.time.store(later, Ordering::SeqCst);
             others(&interrupted);
         })));
-        let outcome = self.store.decide(charges);
+        let result = act(&self.store);
         assert!(AFTER_READING.take().is_none(), "nothing has read the clock");
-        outcome
+        result
     }
 }
 
@@ -141,19 +152,16 @@ fn semaphore_that_was_reset_later_is_decided_as_another_one() {
 }
 
 #[test]
-fn refund_that_empties_a_semaphore_is_no_earlier_than_its_last_charge() {
+fn refund_is_no_earlier_than_the_last_hold() {
     let calls = Interrupted::new();
     let charge = Charge { spec: AlgorithmSpec::Holds(HoldsSpec { max: 2 }), ..charge("w", 1) };
     let id = calls.decide(&charge).verdicts[0].charge_id;
-    calls.time.store(10, Ordering::SeqCst);
-    let (interrupted, other) = (Arc::clone(&calls), charge.clone());
-    AFTER_READING.set(Some(Box::new(move || {
-        interrupted.time.store(150, Ordering::SeqCst);
-        assert!(interrupted.decide(&other).admitted);
-        interrupted.store.refund(&other.key, &other.spec, 1, None);
-    })));
-    calls.store.refund_charge(&charge.key, &PlainSpec::of(&charge.spec).unwrap(), 1, id);
-    assert!(AFTER_READING.take().is_none(), "nothing has read the clock");
+    let (spec, other) = (PlainSpec::of(&charge.spec).unwrap(), charge.clone());
+    let others = move |calls: &Interrupted| {
+        assert!(calls.decide(&other).admitted);
+        calls.store.refund(&other.key, &other.spec, 1, None);
+    };
+    calls.interrupt(10, 150, others, |store| store.refund_charge(&charge.key, &spec, 1, id));
     assert_eq!(calls.decide(&charge).verdicts[0].charge_id.at, 150);
 }
 
