@@ -86,7 +86,8 @@ async fn limits_are_exact_on_a_clock_that_steps_back() {
     // As the step is even, a time tells by itself whether it has stepped back.
     const STEP: i128 = 50;
     let now = format!("time[1] * 1000000 + time[2] - {STEP} * (time[2] % 2)");
-    let clock = StoreClock { made_at: |now| now + STEP * (now % 2), ..StoreClock::new(MAX_STEP_BACK.into()) };
+    let clock =
+        StoreClock { made_at: |it| it.now + STEP * (it.now % 2), ..StoreClock::new(MAX_STEP_BACK.into()) };
     for change in [|store| store, RedisStore::without_batches, RedisStore::without_first_pass] {
         let server = Server::start();
         let store = redis_store(&server.url()).with_time(&now, "redis.call('EXPIREAT', key, second)");

@@ -17,18 +17,18 @@ pub(super) struct Record {
     pub(super) verdict: Verdict,
 }
 
-/// What the times of decisions say of their order.
+/// What decisions say of their order.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct StoreClock {
-    /// Returns the time at which a decision was made from the one by which it was made.
-    pub(super) made_at: fn(i128) -> i128,
-    /// By how much the former steps back at most.
+    /// Returns when a decision was made.
+    pub(super) made_at: fn(&Record) -> i128,
+    /// By how much that steps back at most.
     pub(super) max_step_back: i128,
 }
 
 impl StoreClock {
     pub(super) fn new(max_step_back: i128) -> Self {
-        StoreClock { made_at: |now| now, max_step_back }
+        StoreClock { made_at: |record| record.now, max_step_back }
     }
 }
 
@@ -50,21 +50,28 @@ pub(super) fn check_counts(name: &str, policy: Policy, records: &[Record]) {
 }
 
 /// The same for threads that share a store. A charge may be made after a later call was refused, so refusals are not in the
-/// order of their times.
+/// order of their times. Neither are the charges of a window, but only these.
 pub(super) fn replay_threads(name: &str, policy: Policy, records: Vec<Record>) {
+    let made_at: fn(&Record) -> i128 = match policy {
+        // Its end is that of the window. What remains tells the order of charges with the same end.
+        Policy::Fixed { .. } => |record| record.now + record.verdict.reset_after,
+        _ => |record| record.now,
+    };
     let charges = |record: &Record| record.verdict.admitted && record.cost > 0;
     let (charges, mut others) = records.into_iter().partition::<Vec<_>, _>(charges);
-    let ordered = in_order(name, policy, charges, StoreClock::new(0))
+    let ordered = in_order(name, policy, charges, StoreClock { made_at, max_step_back: 0 })
         .unwrap_or_else(|mismatch| panic!("{name}: {mismatch}"));
-    check_bounds(name, policy, &ordered);
+    let mut by_time = ordered.clone();
+    by_time.sort_by_key(|record| record.now);
+    check_bounds(name, policy, &by_time);
     others.sort_by_key(|record| record.now);
     let mut model = Model::default();
     for made in 0..=ordered.len() {
-        let earliest = made.checked_sub(1).map_or(0, |last| ordered[last].now);
+        let earliest = made.checked_sub(1).map_or(0, |last| made_at(&ordered[last]));
         // So many charges may be made after a call has read what it refuses by.
-        let latest = ordered.get(made + 20).map_or(i128::MAX, |record| record.now);
+        let latest = ordered.get(made + 20).map_or(i128::MAX, made_at);
         others.retain(|it| {
-            let is_near = (earliest..=latest).contains(&it.now);
+            let is_near = (earliest..=latest).contains(&made_at(it));
             !is_near || model.verdict(it.now, name, policy, it.cost, it.max_wait) != it.verdict
         });
         ordered.get(made).map(|record| decide(&mut model, name, policy, record));
@@ -94,7 +101,7 @@ fn in_order(
     // At one time each admitted decision leaves fewer permits or a longer queue than the one before.
     records.sort_by_key(|record| {
         let Verdict { admitted, remaining, wait, reset_after, .. } = record.verdict;
-        (made_at(record.now), admitted, -remaining, wait, reset_after)
+        (made_at(record), admitted, -remaining, wait, reset_after)
     });
     let mut model = Model::default();
     let peek = |model: &Model, it: &Record| model.verdict(it.now, name, policy, it.cost, it.max_wait);
@@ -103,8 +110,8 @@ fn in_order(
     let mut used_up_to = 0;
     while let Some(earliest) = (used_up_to..records.len()).find(|i| !used[*i]) {
         used_up_to = earliest;
-        let end = made_at(records[earliest].now) + max_step_back;
-        let window = (earliest..records.len()).take_while(|i| made_at(records[*i].now) <= end);
+        let end = made_at(&records[earliest]) + max_step_back;
+        let window = (earliest..records.len()).take_while(|i| made_at(&records[*i]) <= end);
         let mut candidates: Vec<usize> =
             window.filter(|i| !used[*i] && peek(&model, &records[*i]) == records[*i].verdict).collect();
         // Where states from the future are moved to now, several decisions match: then the latest is the next one. A decision

@@ -32,16 +32,20 @@ pub(super) enum Event {
     Reset(usize, bool),
 }
 
-/// The states of all keys, and when each was last charged or refunded.
+/// The states of all keys.
 #[derive(Clone, PartialEq)]
 struct Keys {
     states: Vec<Option<State>>,
+    /// When each was last charged or refunded.
     written: Vec<u64>,
+    /// When each began to last as long as it does. Of an aligned window, its begin.
+    begun: Vec<u64>,
 }
 
 /// Whether there is an order of these operations in which they could have been made one after the other.
 pub(super) fn is_linearizable(specs: &[AlgorithmSpec], records: &[Record]) -> bool {
-    let keys = Keys { states: vec![None; specs.len()], written: vec![0; specs.len()] };
+    let keys =
+        Keys { states: vec![None; specs.len()], written: vec![0; specs.len()], begun: vec![0; specs.len()] };
     Search { specs, records, tried: HashMap::new() }.ends(0, keys)
 }
 
@@ -116,8 +120,14 @@ impl Keys {
                 let mut expected = Outcome::clone(outcome);
                 expected.now = now;
                 expected.judge(&charges, &mut snapshots);
+                let is_early = |request: &Request| match specs[request.key] {
+                    // Until a window ends, a call with a single charge is decided by the time when the call began, even if others have
+                    // charged the window since.
+                    AlgorithmSpec::FixedWindow(_) if requests.len() == 1 => self.begun[request.key] > now,
+                    _ => self.written[request.key] > now,
+                };
                 if (expected.admitted, &expected.verdicts) != (outcome.admitted, &outcome.verdicts)
-                    || requests.iter().any(|request| self.written[request.key] > now)
+                    || requests.iter().any(is_early)
                 {
                     return None;
                 }
@@ -138,9 +148,16 @@ impl Keys {
                 return (is_live == *was_state).then_some(after);
             }
         }
-        for ((written, after), before) in after.written.iter_mut().zip(&after.states).zip(&self.states) {
-            if after != before {
-                *written = now;
+        for (key, (spec, before)) in specs.iter().zip(&self.states).enumerate() {
+            let state = &after.states[key];
+            if state != before {
+                after.written[key] = now.max(self.written[key]);
+            }
+            if state.as_ref().map(|state| spec.ends(state)) != before.as_ref().map(|state| spec.ends(state)) {
+                after.begun[key] = match spec {
+                    AlgorithmSpec::FixedWindow(window) if window.aligned => now - now % window.period,
+                    _ => now,
+                };
             }
         }
         Some(after)
