@@ -65,23 +65,25 @@ enum PlainKind {
 }
 
 impl PlainKind {
-    /// All kinds, by their numbers.
+    /// Returns the kind of this number. A match, as the compiler knows that it is the same number.
     #[cfg(any(test, feature = "overrides"))]
-    const ALL: [PlainKind; 10] = {
+    #[inline]
+    fn of_number(number: u64) -> Option<Self> {
         use PlainKind::*;
-        [
-            TokenBucket,
-            Meter,
-            Queue,
-            Borrowing,
-            AdjustableTokenBucket,
-            AdjustableMeter,
-            AdjustableQueue,
-            Window,
-            AlignedWindow,
-            Holds,
-        ]
-    };
+        Some(match number {
+            0 => TokenBucket,
+            1 => Meter,
+            2 => Queue,
+            3 => Borrowing,
+            4 => AdjustableTokenBucket,
+            5 => AdjustableMeter,
+            6 => AdjustableQueue,
+            7 => Window,
+            8 => AlignedWindow,
+            9 => Holds,
+            _ => return None,
+        })
+    }
 }
 
 /// A token bucket, a meter, or a window that a call opens.
@@ -166,8 +168,7 @@ impl PlainSpec {
     #[cfg(any(test, feature = "overrides"))]
     #[inline]
     pub(crate) fn of_words([kind, first, second]: [u64; 3]) -> Option<Self> {
-        let kind = *PlainKind::ALL.get(kind as usize)?;
-        Some(PlainSpec { kind, first, second })
+        Some(PlainSpec { kind: PlainKind::of_number(kind)?, first, second })
     }
 
     /// Returns the policy that this one is.

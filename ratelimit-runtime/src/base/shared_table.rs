@@ -4,7 +4,7 @@ use super::shared_numbers::SharedNumbers;
 // Not one that a model replaces, as it is the same in all of its runs.
 use std::sync::atomic::AtomicUsize;
 
-use super::sync::{AtomicU64, OnceLock, Ordering};
+use super::sync::{AtomicU64, OnceLock, Ordering, fence};
 
 /// Numbers that are remembered for some keys, which are hashes. Readers write nothing.
 ///
@@ -12,14 +12,19 @@ use super::sync::{AtomicU64, OnceLock, Ordering};
 /// one. So most keys which are not there are told by a single word.
 #[derive(Debug)]
 pub(crate) struct SharedTable {
-    /// The version of the keys, and the index of their table. None while they are being replaced, and if there is no room for them.
-    current: SharedNumbers<2>,
+    /// How often the keys were replaced, and in the lowest bits the index of their table, [`NONE`] while they are being replaced, and if
+    /// there is no room for them.
+    fill: AtomicU64,
+    /// The version of the keys.
+    version: AtomicU64,
     /// A table for each size that was needed. The next one has twice as many groups.
-    tables: [OnceLock<Table>; SIZES],
+    tables: [OnceLock<Table>; 1 << INDEX_BITS],
 }
 
-/// How many sizes there are. The largest has a place for more keys than may have overrides.
-const SIZES: usize = 13;
+const INDEX_BITS: u32 = 4;
+
+/// The index of no table. Others have a place for more keys than may have overrides.
+const NONE: usize = (1 << INDEX_BITS) - 1;
 
 const GROUP: usize = 7;
 
@@ -68,7 +73,7 @@ pub(crate) struct Found<'a> {
     table: &'a Table,
     at: usize,
     place: &'a Place,
-    /// The versions of what is read: the keys, and what is remembered for this one.
+    /// Which keys are read, and the version of what is remembered for this one.
     read: [u64; 2],
 }
 
@@ -81,52 +86,72 @@ impl SharedTable {
     /// Looks for a key: `None` if it is not known whether it is one of this version of the keys, and `Some(None)` if it is none.
     #[inline(always)]
     pub(crate) fn find(&self, version: u64, key: [u64; 2]) -> Option<Option<Found<'_>>> {
-        let read = self.current.begin();
-        if self.current.number::<0>() != version {
+        let fill = self.fill.load(Ordering::Acquire);
+        if self.version.load(Ordering::Relaxed) != version {
             return None;
         }
-        let table = self.tables.get(self.current.number::<1>() as usize)?.get()?;
+        let table = self.table(fill)?;
         match table.find(key) {
-            None => self.current.is_still(read).then_some(None),
+            None => self.is_still(fill).then_some(None),
             Some((at, place)) => {
                 let remembered = place.remembered.begin();
-                Some(Some(Found { of: self, table, at, place, read: [read, remembered] }))
+                Some(Some(Found { of: self, table, at, place, read: [fill, remembered] }))
             }
         }
     }
 
     /// Replaces the keys. Nothing is remembered for them. Only one thread at a time may write.
     pub(crate) fn replace(&self, version: u64, keys: &[[u64; 2]]) {
-        self.current.set(None);
-        let size = keys.len().div_ceil(LOAD).next_power_of_two().ilog2() as usize;
-        let Some(table) = self.tables.get(size) else { return };
+        let fill = self.fill.load(Ordering::Relaxed) & !(NONE as u64);
+        self.fill.store(fill | NONE as u64, Ordering::Relaxed);
+        fence(Ordering::Release);
+        let index = keys.len().div_ceil(LOAD).next_power_of_two().ilog2() as usize;
+        let Some(table) = self.tables[..NONE].get(index) else { return };
         if table.get().is_none()
-            && let Some(reserved) = Reserved::new(GROUP << size)
+            && let Some(reserved) = Reserved::new(GROUP << index)
         {
-            table.get_or_init(|| Table::new(1 << size, reserved));
+            table.get_or_init(|| Table::new(1 << index, reserved));
         }
         if let Some(table) = table.get() {
             table.fill(keys);
-            self.current.set(Some([version, size as u64]));
+            self.version.store(version, Ordering::Relaxed);
+            self.fill.store((fill + (1 << INDEX_BITS)) | index as u64, Ordering::Release);
         }
     }
 
     /// Remembers numbers for a key of this version of the keys, unless there is no such key. Only one thread at a time may write.
     pub(crate) fn remember(&self, version: u64, key: [u64; 2], given: Option<Given>, numbers: Remembered) {
-        let Some([current, size]) = self.current.get() else { return };
-        if let Some(table) = self.tables.get(size as usize).and_then(OnceLock::get)
-            && current == version
+        if let Some(table) = self.table(self.fill.load(Ordering::Relaxed))
+            && self.version.load(Ordering::Relaxed) == version
             && let Some((at, place)) = table.find(key)
         {
             table.remember(at, place, given, numbers);
         }
+    }
+
+    /// Returns the table of the keys.
+    #[inline(always)]
+    fn table(&self, fill: u64) -> Option<&Table> {
+        self.tables[fill as usize % (1 << INDEX_BITS)].get()
+    }
+
+    /// Whether the keys have not been replaced since this was read.
+    #[inline(always)]
+    fn is_still(&self, fill: u64) -> bool {
+        // Whoever has read a key of a replacement sees that it has begun.
+        fence(Ordering::Acquire);
+        self.fill.load(Ordering::Relaxed) == fill
     }
 }
 
 /// No keys of any version.
 impl Default for SharedTable {
     fn default() -> Self {
-        SharedTable { current: SharedNumbers::default(), tables: [const { OnceLock::new() }; SIZES] }
+        SharedTable {
+            fill: AtomicU64::new(NONE as u64),
+            version: AtomicU64::new(0),
+            tables: [const { OnceLock::new() }; 1 << INDEX_BITS],
+        }
     }
 }
 
@@ -150,7 +175,8 @@ impl Table {
         }
         let i = alike.trailing_zeros() as usize / 8;
         let at = group * GROUP + i;
-        match self.places.get(at).filter(|place| i < GROUP && place.is_of(key)) {
+        // At the mark, the first place of the next group, which may have the key as well.
+        match self.places.get(at).filter(|place| place.is_of(key)) {
             Some(place) => Some((at, place)),
             None => self.search(key),
         }
@@ -244,8 +270,8 @@ impl Found<'_> {
     /// Whether what was read is what is remembered for the key.
     #[inline(always)]
     pub(crate) fn is_still_known(&self) -> bool {
-        let [keys, remembered] = self.read;
-        self.place.remembered.is_still(remembered) && self.of.current.is_still(keys)
+        let [fill, remembered] = self.read;
+        self.place.remembered.is_still(remembered) && self.of.is_still(fill)
     }
 }
 

@@ -99,8 +99,9 @@ impl Backend {
             // Buckets with overrides are of this kind.
             KindOfPlain::Adjustable(steps) => memory.decide_by(now, key, steps, charge.cost)?,
             KindOfPlain::Window(steps) => memory.decide_by(now, key, steps, charge.cost)?,
+            // A copy, so that the numbers of the others are never written to memory.
             KindOfPlain::Bucket(_) | KindOfPlain::Other => {
-                memory.decide_rare(now, key, &spec, charge.cost)?
+                memory.decide_rare(now, key, &{ spec }, charge.cost)?
             }
         };
         if outcome.admitted
@@ -110,14 +111,14 @@ impl Backend {
         {
             return Some(admitted);
         }
-        self.finish_overridden(charges, (spec, key), &{ outcome }, caller)
+        self.finish_overridden(charges, &{ (spec, key) }, &{ outcome }, caller)
     }
 
     #[inline(never)]
     fn finish_overridden<C: Caller>(
         &self,
         charges: &Charges<'_>,
-        (spec, key): (PlainSpec, Fingerprint),
+        &(spec, key): &(PlainSpec, Fingerprint),
         outcome: &PlainOutcome<1>,
         caller: &C,
     ) -> Option<C::Decision> {

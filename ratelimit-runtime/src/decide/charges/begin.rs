@@ -107,7 +107,7 @@ impl<'a> Charges<'a> {
             let (head, true) = definition.lookup_head(spec) else { return false };
             (self.by_key, self.keeps_free) = (true, keeps_free);
             let numbers = ChargeNumbers::Computed(*spec, Some(by_hash.of_policy(policy)));
-            self.push_open(definition, numbers, &head, (cost, wait), shadow);
+            self.push_open(definition, numbers, head, (cost, wait), shadow);
         } else {
             return false;
         }

@@ -105,7 +105,10 @@ impl OverriddenKey {
 
     /// Returns what is in force for a key that was looked up, if that is remembered for the numbers of the call.
     pub(super) fn found(found: &Found<'_>, by_key: &ByKey, looked_up: Fingerprint) -> Option<Option<Self>> {
-        let [switches, first, second, one, other] = by_key.remembered(found)?;
+        let [switches, first, second, one, other] = found.numbers();
+        if !by_key.is_given(found) || !found.is_still_known() {
+            return None;
+        }
         if switches & NOTHING != 0 {
             return Some(None);
         }
@@ -125,9 +128,13 @@ impl OverriddenKey {
         by_key: &ByKey,
         looked_up: Fingerprint,
     ) -> Option<Option<(PlainSpec, Fingerprint)>> {
+        // Before anything that would have to be kept meanwhile.
+        if !by_key.is_given(found) {
+            return None;
+        }
         let switches = found.number::<0>();
         if switches & (NOTHING | OFF | SHADOW) != 0 {
-            return (switches & NOTHING != 0 && by_key.is_known(found)).then_some(None);
+            return (switches & NOTHING != 0 && found.is_still_known()).then_some(None);
         }
         let spec = [switches >> KIND, found.number::<1>(), found.number::<2>()];
         // Mostly known without the words, so that the processor need not wait for them to look for its state.
@@ -136,7 +143,7 @@ impl OverriddenKey {
         } else {
             Fingerprint(found.number::<3>(), found.number::<4>())
         };
-        if !by_key.is_known(found) {
+        if !found.is_still_known() {
             return None;
         }
         Some(Some((PlainSpec::of_words(spec)?, key)))
@@ -162,20 +169,13 @@ impl ByKey {
         self.lookup == Lookup::ByParts
     }
 
-    /// Returns what is remembered for the numbers of the call, if that is known.
-    fn remembered(&self, found: &Found<'_>) -> Option<Remembered> {
-        let numbers = found.numbers();
-        self.is_known(found).then_some(numbers)
-    }
-
-    /// Whether what was found is that of the numbers of the call.
+    /// Whether what was found is that of the numbers of the call, if it [is still known](Found::is_still_known).
     #[inline(always)]
-    fn is_known(&self, found: &Found<'_>) -> bool {
-        let is_given = match &self.policy {
+    fn is_given(&self, found: &Found<'_>) -> bool {
+        match &self.policy {
             Some(policy) => found.given().is_some_and(|given| policy.has_words(|i| given.word(i))),
             None => true,
-        };
-        is_given && found.is_still_known()
+        }
     }
 
     /// Returns what the numbers of the key follow from, if they do and words can tell it.
