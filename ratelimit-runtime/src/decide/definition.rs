@@ -278,7 +278,7 @@ impl Definition {
         if self.is_as_written(overrides) {
             return None;
         }
-        self.known_override.get(overrides, self.written(), computed, |spec| self.copied_lookup_head(spec))
+        self.known_override.get(overrides, self.written(), computed, |spec| self.lookup_head(spec))
     }
 
     /// Returns the hash by which the override of a key with these parts is looked up, for calls with otherwise these numbers.
@@ -319,7 +319,7 @@ impl Definition {
         let hash = |spec: &AlgorithmSpec, parts: PartsOfKey<'_>| {
             self.with_heads(spec, |heads| heads.hash.of_parts(parts))
         };
-        let head = |spec: &AlgorithmSpec| self.copied_lookup_head(spec);
+        let head = |spec: &AlgorithmSpec| self.lookup_head(spec);
         self.known_override.of_key(overrides, self.written(), by_key, key, head, hash)
     }
 
@@ -329,18 +329,13 @@ impl Definition {
     }
 
     /// Returns the head of the keys by which overrides are looked up, and whether those of calls with this spec have it.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn lookup_head(&self, spec: &AlgorithmSpec) -> (&KeyHead, bool) {
         if let Some(literal) = &self.literal {
             return (&literal.heads.hash, literal.spec.has_keys_of(spec));
         }
         let (of, heads) = self.computed.get_or_init(|| (*spec, KeyHeads::new(self.head(spec))));
         (&heads.hash, of.has_keys_of(spec))
-    }
-
-    fn copied_lookup_head(&self, spec: &AlgorithmSpec) -> (KeyHead, bool) {
-        let (head, is_of_calls) = self.lookup_head(spec);
-        (*head, is_of_calls)
     }
 
     /// Whether it is known that operators have changed nothing of the policy.

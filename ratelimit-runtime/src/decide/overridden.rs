@@ -97,12 +97,12 @@ impl KnownOverride {
 
     /// Returns what the overrides make of a call of the policy, whose numbers are literals, or computed for the call. `head` returns
     /// what the keys begin with that overrides are looked up by, and whether those of calls with these numbers do.
-    pub(super) fn get(
+    pub(super) fn get<'h>(
         &self,
         overrides: &Overrides,
         written: Written<'_>,
         computed: Option<&Result<Policy, InvalidPolicy>>,
-        head: impl Fn(&AlgorithmSpec) -> (KeyHead, bool),
+        head: impl Fn(&AlgorithmSpec) -> (&'h KeyHead, bool),
     ) -> Option<Overridden> {
         let version = overrides.version();
         if let Some([of, words @ ..]) = self.all.get()
@@ -167,13 +167,13 @@ impl KnownOverride {
 
     /// Returns what the override of this key makes of a call, if there is one, and has it at hand from then on, if that is possible.
     /// `hash` returns the key of calls with these numbers.
-    pub(super) fn of_key(
+    pub(super) fn of_key<'h>(
         &self,
         overrides: &Overrides,
         written: Written<'_>,
         by_key: &ByKey,
         (looked_up, parts): (Fingerprint, PartsOfKey<'_>),
-        head: impl Fn(&AlgorithmSpec) -> (KeyHead, bool),
+        head: impl Fn(&AlgorithmSpec) -> (&'h KeyHead, bool),
         hash: impl Fn(&AlgorithmSpec, PartsOfKey<'_>) -> Fingerprint,
     ) -> Option<OverriddenKey> {
         let computed = by_key.policy.map(Ok);
@@ -248,12 +248,12 @@ impl KnownOverride {
 
     /// Returns what a function finds in what overrides say of the policy, if they say anything: those of a version, if they are still
     /// known, and else the present ones.
-    fn known<T>(
+    fn known<'h, T>(
         &self,
         overrides: &Overrides,
         version: u64,
         written: Written<'_>,
-        head: &impl Fn(&AlgorithmSpec) -> (KeyHead, bool),
+        head: &impl Fn(&AlgorithmSpec) -> (&'h KeyHead, bool),
         computed: Option<&Result<Policy, InvalidPolicy>>,
         found: impl Fn(&Known) -> T,
     ) -> Option<T> {
@@ -301,11 +301,11 @@ impl KnownOverride {
 
 impl Known {
     /// Returns what overrides say of a policy, or `None` if they do not change it.
-    fn new(
+    fn new<'h>(
         version: u64,
         OfPolicy { all, keys }: OfPolicy,
         written: Written<'_>,
-        head: &impl Fn(&AlgorithmSpec) -> (KeyHead, bool),
+        head: &impl Fn(&AlgorithmSpec) -> (&'h KeyHead, bool),
         computed: Option<&Result<Policy, InvalidPolicy>>,
     ) -> Option<Self> {
         let all = all.filter(|all| all.fits(written.is_shadow));
@@ -330,7 +330,7 @@ impl Known {
         let (mut lookup, mut hashed, mut have_head) = (Lookup::No, Vec::new(), false);
         if let (Some(spec), false) = (spec, keys.is_empty()) {
             let (head, is_of_calls) = head(&spec);
-            hashed = keys.iter().map(|keys| keys.hashed(&head)).collect();
+            hashed = keys.iter().map(|keys| keys.hashed(head)).collect();
             have_head = hashed.iter().all(|it| it.head.without_parts() == head.without_parts());
             // Those with computed numbers each find out whether they have that head.
             let calls_have_head = is_of_calls || literal.is_none();

@@ -46,12 +46,12 @@ impl KnownOverride {
         None
     }
 
-    pub(super) fn get(
+    pub(super) fn get<'h>(
         &self,
         _overrides: &Overrides,
         _written: Written<'_>,
         _computed: Option<&Result<Policy, InvalidPolicy>>,
-        _head: impl Fn(&AlgorithmSpec) -> (KeyHead, bool),
+        _head: impl Fn(&AlgorithmSpec) -> (&'h KeyHead, bool),
     ) -> Option<Overridden> {
         None
     }
@@ -72,13 +72,13 @@ impl KnownOverride {
         match by_key.none {}
     }
 
-    pub(super) fn of_key(
+    pub(super) fn of_key<'h>(
         &self,
         _overrides: &Overrides,
         _written: Written<'_>,
         _by_key: &ByKey,
         _key: (Fingerprint, PartsOfKey<'_>),
-        _head: impl Fn(&AlgorithmSpec) -> (KeyHead, bool),
+        _head: impl Fn(&AlgorithmSpec) -> (&'h KeyHead, bool),
         _hash: impl Fn(&AlgorithmSpec, PartsOfKey<'_>) -> Fingerprint,
     ) -> Option<OverriddenKey> {
         None

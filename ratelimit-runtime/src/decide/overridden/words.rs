@@ -189,10 +189,10 @@ impl ByKey {
 
 impl Lookup {
     /// Returns how calls with these numbers look for it, given how others do.
-    pub(super) fn of_call(
+    pub(super) fn of_call<'h>(
         self,
         numbers: &Result<AlgorithmSpec, InvalidPolicy>,
-        head: impl Fn(&AlgorithmSpec) -> (KeyHead, bool),
+        head: impl Fn(&AlgorithmSpec) -> (&'h KeyHead, bool),
     ) -> Self {
         match numbers {
             Ok(spec) if self == Lookup::ByHash && !head(spec).1 => Lookup::ByParts,
