@@ -107,7 +107,8 @@ fn memory_stores(clock: impl Fn() -> Clock) -> [MemoryStore; 2] {
 #[test]
 fn threads_share_limits_exactly() {
     for (name, pair) in policies() {
-        for store in memory_stores(Clock::process) {
+        let clocks = [StoreClock::lock_free(pair.model), StoreClock::new(0)];
+        for (store, clock) in memory_stores(Clock::process).into_iter().zip(clocks) {
             let store = Store::Memory(Arc::new(store));
             let threads: Vec<_> = (0..PROCESSES)
                 .map(|thread| {
@@ -121,7 +122,7 @@ fn threads_share_limits_exactly() {
                 .collect();
             let records: Vec<_> = threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect();
             check_counts(name, pair.model, &records);
-            replay_threads(name, pair.model, records);
+            replay_threads(name, pair.model, records, clock);
         }
     }
 }

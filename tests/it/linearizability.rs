@@ -1,6 +1,6 @@
 //! Threads share a memory store in many small histories. Each must be linearizable (Herlihy and Wing, 1990): there is an order
 //! of its operations, in which none comes before one that had ended when it began, and in which every result is as if they
-//! had been made one after the other, and time does not step back, or at most to when a window was opened.
+//! had been made one after the other, and time does not step back, or for a single charge at most to when its window was opened or emptied.
 
 mod search;
 

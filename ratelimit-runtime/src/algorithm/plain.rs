@@ -65,7 +65,7 @@ enum PlainKind {
 }
 
 impl PlainKind {
-    /// Returns the kind of this number. A match, as the compiler knows that it is the same number.
+    /// Returns the kind of this number. A match, of which the compiler makes only a comparison.
     #[cfg(any(test, feature = "overrides"))]
     #[inline]
     fn of_number(number: u64) -> Option<Self> {

@@ -14,7 +14,7 @@ use super::sync::{AtomicU64, OnceLock, Ordering, fence};
 pub(crate) struct SharedTable {
     /// How often the keys were replaced, and in the lowest bits the index of their table, [`NONE`] while they are being replaced, and if
     /// there is no room for them.
-    fill: AtomicU64,
+    replaced: AtomicU64,
     /// The version of the keys.
     version: AtomicU64,
     /// A table for each size that was needed. The next one has twice as many groups.
@@ -23,7 +23,7 @@ pub(crate) struct SharedTable {
 
 const INDEX_BITS: u32 = 4;
 
-/// The index of no table. Others have a place for more keys than may have overrides.
+/// The index of no table. The largest of the others has a place for more keys than may have overrides.
 const NONE: usize = (1 << INDEX_BITS) - 1;
 
 const GROUP: usize = 7;
@@ -86,24 +86,24 @@ impl SharedTable {
     /// Looks for a key: `None` if it is not known whether it is one of this version of the keys, and `Some(None)` if it is none.
     #[inline(always)]
     pub(crate) fn find(&self, version: u64, key: [u64; 2]) -> Option<Option<Found<'_>>> {
-        let fill = self.fill.load(Ordering::Acquire);
+        let replaced = self.replaced.load(Ordering::Acquire);
         if self.version.load(Ordering::Relaxed) != version {
             return None;
         }
-        let table = self.table(fill)?;
+        let table = self.table(replaced)?;
         match table.find(key) {
-            None => self.is_still(fill).then_some(None),
+            None => self.is_still(replaced).then_some(None),
             Some((at, place)) => {
                 let remembered = place.remembered.begin();
-                Some(Some(Found { of: self, table, at, place, read: [fill, remembered] }))
+                Some(Some(Found { of: self, table, at, place, read: [replaced, remembered] }))
             }
         }
     }
 
     /// Replaces the keys. Nothing is remembered for them. Only one thread at a time may write.
     pub(crate) fn replace(&self, version: u64, keys: &[[u64; 2]]) {
-        let fill = self.fill.load(Ordering::Relaxed) & !(NONE as u64);
-        self.fill.store(fill | NONE as u64, Ordering::Relaxed);
+        let replaced = self.replaced.load(Ordering::Relaxed) & !(NONE as u64);
+        self.replaced.store(replaced | NONE as u64, Ordering::Relaxed);
         fence(Ordering::Release);
         let index = keys.len().div_ceil(LOAD).next_power_of_two().ilog2() as usize;
         let Some(table) = self.tables[..NONE].get(index) else { return };
@@ -115,13 +115,13 @@ impl SharedTable {
         if let Some(table) = table.get() {
             table.fill(keys);
             self.version.store(version, Ordering::Relaxed);
-            self.fill.store((fill + (1 << INDEX_BITS)) | index as u64, Ordering::Release);
+            self.replaced.store((replaced + (1 << INDEX_BITS)) | index as u64, Ordering::Release);
         }
     }
 
     /// Remembers numbers for a key of this version of the keys, unless there is no such key. Only one thread at a time may write.
     pub(crate) fn remember(&self, version: u64, key: [u64; 2], given: Option<Given>, numbers: Remembered) {
-        if let Some(table) = self.table(self.fill.load(Ordering::Relaxed))
+        if let Some(table) = self.table(self.replaced.load(Ordering::Relaxed))
             && self.version.load(Ordering::Relaxed) == version
             && let Some((at, place)) = table.find(key)
         {
@@ -131,16 +131,16 @@ impl SharedTable {
 
     /// Returns the table of the keys.
     #[inline(always)]
-    fn table(&self, fill: u64) -> Option<&Table> {
-        self.tables[fill as usize % (1 << INDEX_BITS)].get()
+    fn table(&self, replaced: u64) -> Option<&Table> {
+        self.tables[replaced as usize % (1 << INDEX_BITS)].get()
     }
 
     /// Whether the keys have not been replaced since this was read.
     #[inline(always)]
-    fn is_still(&self, fill: u64) -> bool {
+    fn is_still(&self, replaced: u64) -> bool {
         // Whoever has read a key of a replacement sees that it has begun.
         fence(Ordering::Acquire);
-        self.fill.load(Ordering::Relaxed) == fill
+        self.replaced.load(Ordering::Relaxed) == replaced
     }
 }
 
@@ -148,7 +148,7 @@ impl SharedTable {
 impl Default for SharedTable {
     fn default() -> Self {
         SharedTable {
-            fill: AtomicU64::new(NONE as u64),
+            replaced: AtomicU64::new(NONE as u64),
             version: AtomicU64::new(0),
             tables: [const { OnceLock::new() }; 1 << INDEX_BITS],
         }
@@ -175,7 +175,8 @@ impl Table {
         }
         let i = alike.trailing_zeros() as usize / 8;
         let at = group * GROUP + i;
-        // At the mark, the first place of the next group, which may have the key as well.
+        // At the mark, the first place of the next group, which may have the key as well. It never has one of an earlier version then,
+        // because keys that were left out of a group have taken it, or found it taken.
         match self.places.get(at).filter(|place| place.is_of(key)) {
             Some(place) => Some((at, place)),
             None => self.search(key),
@@ -270,8 +271,8 @@ impl Found<'_> {
     /// Whether what was read is what is remembered for the key.
     #[inline(always)]
     pub(crate) fn is_still_known(&self) -> bool {
-        let [fill, remembered] = self.read;
-        self.place.remembered.is_still(remembered) && self.of.is_still(fill)
+        let [replaced, remembered] = self.read;
+        self.place.remembered.is_still(remembered) && self.of.is_still(replaced)
     }
 }
 

@@ -99,7 +99,7 @@ impl Backend {
             // Buckets with overrides are of this kind.
             KindOfPlain::Adjustable(steps) => memory.decide_by(now, key, steps, charge.cost)?,
             KindOfPlain::Window(steps) => memory.decide_by(now, key, steps, charge.cost)?,
-            // A copy, so that the numbers of the others are never written to memory.
+            // A copy, so that the numbers of the other kinds are never written to memory.
             KindOfPlain::Bucket(_) | KindOfPlain::Other => {
                 memory.decide_rare(now, key, &{ spec }, charge.cost)?
             }

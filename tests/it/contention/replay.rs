@@ -20,7 +20,7 @@ pub(super) struct Record {
 /// What decisions say of their order.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct StoreClock {
-    /// Returns when a decision was made.
+    /// Returns the number by which decisions are ordered, mostly their time.
     pub(super) made_at: fn(&Record) -> i128,
     /// By how much that steps back at most.
     pub(super) max_step_back: i128,
@@ -29,6 +29,17 @@ pub(super) struct StoreClock {
 impl StoreClock {
     pub(super) fn new(max_step_back: i128) -> Self {
         StoreClock { made_at: |record| record.now, max_step_back }
+    }
+
+    /// That of single charges which the memory store decides without a lock.
+    pub(super) fn lock_free(policy: Policy) -> Self {
+        match policy {
+            // The end of its window. What remains tells the order of charges with the same end.
+            Policy::Fixed { .. } => {
+                StoreClock { made_at: |record| record.now + record.verdict.reset_after, ..StoreClock::new(0) }
+            }
+            _ => StoreClock::new(0),
+        }
     }
 }
 
@@ -50,17 +61,13 @@ pub(super) fn check_counts(name: &str, policy: Policy, records: &[Record]) {
 }
 
 /// The same for threads that share a store. A charge may be made after a later call was refused, so refusals are not in the
-/// order of their times. Neither are the charges of a window, but only these.
-pub(super) fn replay_threads(name: &str, policy: Policy, records: Vec<Record>) {
-    let made_at: fn(&Record) -> i128 = match policy {
-        // Its end is that of the window. What remains tells the order of charges with the same end.
-        Policy::Fixed { .. } => |record| record.now + record.verdict.reset_after,
-        _ => |record| record.now,
-    };
+/// order of their times.
+pub(super) fn replay_threads(name: &str, policy: Policy, records: Vec<Record>, clock: StoreClock) {
+    let made_at = clock.made_at;
     let charges = |record: &Record| record.verdict.admitted && record.cost > 0;
     let (charges, mut others) = records.into_iter().partition::<Vec<_>, _>(charges);
-    let ordered = in_order(name, policy, charges, StoreClock { made_at, max_step_back: 0 })
-        .unwrap_or_else(|mismatch| panic!("{name}: {mismatch}"));
+    let ordered =
+        in_order(name, policy, charges, clock).unwrap_or_else(|mismatch| panic!("{name}: {mismatch}"));
     let mut by_time = ordered.clone();
     by_time.sort_by_key(|record| record.now);
     check_bounds(name, policy, &by_time);
@@ -68,7 +75,7 @@ pub(super) fn replay_threads(name: &str, policy: Policy, records: Vec<Record>) {
     let mut model = Model::default();
     for made in 0..=ordered.len() {
         let earliest = made.checked_sub(1).map_or(0, |last| made_at(&ordered[last]));
-        // So many charges may be made after a call has read what it refuses by.
+        // So many charges may be made after a call has read what it refuses by; in the order of windows, those of its window and some.
         let latest = ordered.get(made + 20).map_or(i128::MAX, made_at);
         others.retain(|it| {
             let is_near = (earliest..=latest).contains(&made_at(it));
@@ -237,6 +244,42 @@ impl FromStr for Record {
             }
             _ => Err(format!("`{line}` is not a record")),
         }
+    }
+}
+
+#[test]
+fn replay_of_windows_detects_missing_changed_and_early_charges() {
+    const PERIOD: u64 = 1000;
+    const CHARGES: usize = 10;
+    let policy = Policy::Fixed { limit: 20, period: PERIOD.into(), aligned: false };
+    let (mut random, mut model, mut records) = (Random::new(1), Model::default(), Vec::new());
+    for start in (1..).step_by(2 * PERIOD as usize).take(5) {
+        for i in 0..CHARGES {
+            // Only the first comes in the order of its time.
+            let now = (if i == 0 { start } else { start + random.below(PERIOD) }).into();
+            let cost = random.between(1, 2).into();
+            let charge = Charge { key: "a", policy, cost, max_wait: 0, shadow: false };
+            let verdict = model.decide(now, &[charge]).verdicts[0];
+            records.push(Record { now, cost, max_wait: 0, verdict });
+        }
+    }
+    let replay = |records: Vec<Record>| in_order("a", policy, records, StoreClock::lock_free(policy));
+    assert_eq!(replay(records.clone()).map(|ordered| ordered.len()), Ok(records.len()));
+    for i in 0..records.len() {
+        // Nothing tells whether the last one of a window is missing.
+        if i % CHARGES < CHARGES - 1 {
+            let mut missing = records.clone();
+            missing.remove(i);
+            replay(missing).unwrap_err();
+        }
+        let mut changed = records.clone();
+        changed[i].verdict.reset_after += 1;
+        replay(changed).unwrap_err();
+        let mut early = records.clone();
+        let by = early[i].now - records[i - i % CHARGES].now + 1;
+        early[i].now -= by;
+        early[i].verdict.reset_after += by;
+        replay(early).unwrap_err();
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use ratelimit_runtime::store::{Charge, Clock, Key, MemoryStore};
 
-use super::replay::{Record, replay_threads};
+use super::replay::{Record, StoreClock, replay_threads};
 use super::{PROCESSES, memory_stores};
 use crate::support::budget::budget;
 use crate::support::policies::{self, Pair};
@@ -39,7 +39,7 @@ fn threads_share_stacks_exactly() {
             });
             for (i, (name, pair)) in stack.iter().enumerate() {
                 let records = of_threads.iter().flat_map(|records| &records[i]).copied();
-                replay_threads(name, pair.model, records.collect());
+                replay_threads(name, pair.model, records.collect(), StoreClock::new(0));
             }
         }
     }

@@ -38,7 +38,7 @@ struct Keys {
     states: Vec<Option<State>>,
     /// When each was last charged or refunded.
     written: Vec<u64>,
-    /// When each began to last as long as it does. Of an aligned window, its begin.
+    /// Since when each has the end that it has; of an aligned window, its start.
     begun: Vec<u64>,
 }
 
@@ -121,8 +121,8 @@ impl Keys {
                 expected.now = now;
                 expected.judge(&charges, &mut snapshots);
                 let is_early = |request: &Request| match specs[request.key] {
-                    // Until a window ends, a call with a single charge is decided by the time when the call began, even if others have
-                    // charged the window since.
+                    // Until a window ends, a call with a single charge may be decided by the time when the call began, even if others have
+                    // charged or refunded the window since.
                     AlgorithmSpec::FixedWindow(_) if requests.len() == 1 => self.begun[request.key] > now,
                     _ => self.written[request.key] > now,
                 };
@@ -144,6 +144,9 @@ impl Keys {
             }
             Event::Reset(key, was_state) => {
                 let state = after.states[*key].take();
+                if state.is_some() {
+                    (after.written[*key], after.begun[*key]) = (now.max(self.written[*key]), now);
+                }
                 let is_live = state.is_some_and(|state| specs[*key].ends(&state) > now);
                 return (is_live == *was_state).then_some(after);
             }
@@ -155,7 +158,9 @@ impl Keys {
             }
             if state.as_ref().map(|state| spec.ends(state)) != before.as_ref().map(|state| spec.ends(state)) {
                 after.begun[key] = match spec {
-                    AlgorithmSpec::FixedWindow(window) if window.aligned => now - now % window.period,
+                    AlgorithmSpec::FixedWindow(window) if window.aligned && state.is_some() => {
+                        now - now % window.period
+                    }
                     _ => now,
                 };
             }

@@ -128,7 +128,7 @@ impl OverriddenKey {
         by_key: &ByKey,
         looked_up: Fingerprint,
     ) -> Option<Option<(PlainSpec, Fingerprint)>> {
-        // Before anything that would have to be kept meanwhile.
+        // Before the rest is read, which would have to be kept meanwhile.
         if !by_key.is_given(found) {
             return None;
         }

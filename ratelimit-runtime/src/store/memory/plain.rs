@@ -159,7 +159,7 @@ impl MemoryStore {
 
     /// The decision is that of its time: no key has changed between the first look and the last, nor was written at a later time. If
     /// the caller has read the time, which it may for a single charge, a window may have been charged or refunded later, but not
-    /// opened or emptied: until it ends, it decides the same at any time.
+    /// opened or emptied (an aligned one may have been opened): until it ends, it decides the same at any time.
     ///
     /// Otherwise time is read before the slots if these say when they were written. Earlier is better: most processors read their
     /// counter only when they have done what comes before, and go on with what follows meanwhile. A refusal writes nothing.
