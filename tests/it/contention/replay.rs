@@ -268,18 +268,15 @@ fn replay_of_windows_detects_missing_changed_and_early_charges() {
     for i in 0..records.len() {
         // Nothing tells whether the last one of a window is missing.
         if i % CHARGES < CHARGES - 1 {
-            let mut missing = records.clone();
-            missing.remove(i);
-            replay(missing).unwrap_err();
+            replay(without(&records, i)).unwrap_err();
         }
-        let mut changed = records.clone();
-        changed[i].verdict.reset_after += 1;
-        replay(changed).unwrap_err();
-        let mut early = records.clone();
-        let by = early[i].now - records[i - i % CHARGES].now + 1;
-        early[i].now -= by;
-        early[i].verdict.reset_after += by;
-        replay(early).unwrap_err();
+        replay(changed(&records, i, |record| record.verdict.reset_after += 1)).unwrap_err();
+        let by = records[i].now - records[i - i % CHARGES].now + 1;
+        let early = |record: &mut Record| {
+            record.now -= by;
+            record.verdict.reset_after += by;
+        };
+        replay(changed(&records, i, early)).unwrap_err();
     }
 }
 
@@ -300,11 +297,19 @@ fn replay_detects_missing_and_changed_decisions() {
     let replay = |records: Vec<Record>| in_order("a", policy, records, StoreClock::new(STEP.into()));
     assert_eq!(replay(records.clone()).map(|ordered| ordered.len()), Ok(100));
     for i in (30..60).filter(|i| records[*i].verdict.admitted) {
-        let mut missing = records.clone();
-        missing.remove(i);
-        replay(missing).unwrap_err();
-        let mut changed = records.clone();
-        changed[i].verdict.reset_after += 1;
-        replay(changed).unwrap_err();
+        replay(without(&records, i)).unwrap_err();
+        replay(changed(&records, i, |record| record.verdict.reset_after += 1)).unwrap_err();
     }
+}
+
+/// Returns the records but for one.
+fn without(records: &[Record], i: usize) -> Vec<Record> {
+    [&records[..i], &records[i + 1..]].concat()
+}
+
+/// Returns the records with a change to one.
+fn changed(records: &[Record], i: usize, change: impl Fn(&mut Record)) -> Vec<Record> {
+    let mut records = records.to_vec();
+    change(&mut records[i]);
+    records
 }

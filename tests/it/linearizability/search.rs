@@ -144,11 +144,9 @@ impl Keys {
             }
             Event::Reset(key, was_state) => {
                 let state = after.states[*key].take();
-                if state.is_some() {
-                    (after.written[*key], after.begun[*key]) = (now.max(self.written[*key]), now);
+                if state.is_some_and(|state| specs[*key].ends(&state) > now) != *was_state {
+                    return None;
                 }
-                let is_live = state.is_some_and(|state| specs[*key].ends(&state) > now);
-                return (is_live == *was_state).then_some(after);
             }
         }
         for (key, (spec, before)) in specs.iter().zip(&self.states).enumerate() {
