@@ -22,7 +22,7 @@ use std::collections::HashSet;
 use crate::model::{UNKNOWN, Verdict};
 use crate::support::policies::Pair;
 use crate::support::test_store::{FOREVER, S, on_each_store};
-use lane::{Lane, Outcome, Receipt, Request, on_each_lane};
+use lane::{Lane, Outcome, Receipt, Request, on_each_lane, on_each_lane_in_process};
 
 struct Case {
     name: String,

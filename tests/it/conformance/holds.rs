@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use super::lane::Receipt;
 use super::{
-    Case, Lane, Outcome, Request, S, Step, case, case_of, ends, must_wait, never, on_each_lane, takes,
+    Case, Lane, Outcome, Request, S, Step, case, case_of, ends, must_wait, never, on_each_lane,
+    on_each_lane_in_process, takes,
 };
 use crate::model::UNKNOWN;
 use crate::support::policies::{Pair, adjustable, holds, one_of_each, queue};
@@ -151,6 +152,24 @@ async fn holds_beside_another_policy_are_taken_with_it_or_not() {
                 assert_eq!(lane.decide(0, &[Request::new(&other, &pair, 0)]).await.verdicts, before, "{key}");
             }
         }
+    })
+    .await;
+}
+
+/// The time does not pass, so that what comes after the reset begins when what it forgets did.
+#[tokio::test]
+async fn calls_from_before_a_reset_end_none_that_begin_after_it() {
+    on_each_lane_in_process(async |lane| {
+        let three = holds(3).unwrap();
+        let two = [Request::new("reset", &three, 2)];
+        let forgotten = lane.decide(0, &two).await;
+        lane.reset("reset").await;
+        assert_eq!(left(&lane, "reset").await, 3);
+        let after = lane.decide(0, &two).await;
+        lane.release(0, "reset", &three, 2, held(&forgotten, 0)).await;
+        assert_eq!(left(&lane, "reset").await, 1);
+        lane.release(0, "reset", &three, 2, held(&after, 0)).await;
+        assert_eq!(left(&lane, "reset").await, 3);
     })
     .await;
 }

@@ -55,6 +55,14 @@ pub(super) async fn on_each_lane(test: impl AsyncFn(Lane)) {
     }
 }
 
+/// Runs a test on every lane without Redis, for which holds are what processes report.
+pub(super) async fn on_each_lane_in_process(test: impl AsyncFn(Lane)) {
+    test(Lane::Model(RefCell::default())).await;
+    for store in TestStore::in_process() {
+        test(Lane::of(store)).await;
+    }
+}
+
 impl<'a> Request<'a> {
     pub(super) fn new(key: &'a str, pair: &'a Pair, cost: u64) -> Self {
         Request { key, pair, cost, max_wait: 0, shadow: false }

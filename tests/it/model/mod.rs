@@ -198,6 +198,8 @@ struct Life {
     /// By the clock of the key.
     events: Vec<Event>,
     pauses: Pauses,
+    /// How often the key has been reset.
+    resets: usize,
 }
 
 impl Model {
@@ -271,9 +273,9 @@ impl Model {
                 self.write(key, now, [Event::Charged { at: time, start, cost: *cost, policy: *policy }]);
                 self.life(key).pauses.admit();
             }
-            let pauses = self.pauses(key).count;
+            let (pauses, resets) = (self.pauses(key).count, self.resets(key));
             let receipt = charged.then(|| algorithm.receipt(self.history(key)));
-            receipts.push(receipt.map(|receipt| DatedReceipt { receipt, pauses }));
+            receipts.push(receipt.map(|receipt| DatedReceipt { receipt, pauses, resets }));
             written.push(repaired || charged);
         }
         Outcome { admitted, verdicts, receipts, written, moved, paused_until, penalties }
@@ -289,7 +291,11 @@ impl Model {
         receipt: Option<DatedReceipt>,
     ) -> Option<Refund> {
         let algorithm = policy.algorithm();
-        if receipt.is_some_and(|receipt| self.has_voided(key, policy, receipt)) {
+        let is_void = |receipt: DatedReceipt| {
+            self.has_voided(key, policy, receipt)
+                || matches!(policy, Policy::Holds { .. }) && receipt.resets < self.resets(key)
+        };
+        if receipt.is_some_and(is_void) {
             return None;
         }
         let (_, time) = self.clock(now, key, policy);
@@ -393,7 +399,8 @@ impl Model {
     }
 
     pub(crate) fn reset(&mut self, key: &str) {
-        self.keys.remove(key);
+        let life = self.life(key);
+        *life = Life { resets: life.resets + 1, ..Life::default() };
     }
 
     /// Returns when the key's state expires, or `None` if there is none.
@@ -419,6 +426,10 @@ impl Model {
 
     fn pauses(&self, key: &str) -> Pauses {
         self.keys.get(key).map_or(Pauses::default(), |life| life.pauses)
+    }
+
+    fn resets(&self, key: &str) -> usize {
+        self.keys.get(key).map_or(0, |life| life.resets)
     }
 
     /// Returns how much is left of the pause of a key, and the time by its own clock.

@@ -22,11 +22,13 @@ pub(super) struct Pauses {
     forgiven_in: i128,
 }
 
-/// A receipt, and how often its key had been paused when it was given. A later pause voids what a bucket gave.
+/// A receipt, and how often its key had been paused and reset when it was given. A later pause voids what a bucket gave, a later reset
+/// what holds gave, even if others begin in the same microsecond.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct DatedReceipt {
     pub(super) receipt: Receipt,
     pub(super) pauses: usize,
+    pub(super) resets: usize,
 }
 
 impl Pauses {
