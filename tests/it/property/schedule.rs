@@ -65,7 +65,7 @@ pub(super) enum Refund {
     Settlement(usize, u64, u64),
     /// A debt of the key, whatever its calls were charged.
     Debt(Request),
-    /// The key and cost of this request.
+    /// The key and cost of this request, which holds nothing.
     Unchecked(Request),
 }
 
@@ -256,7 +256,9 @@ fn refund(random: &mut Random, keys: &[TestKey], receipts: usize) -> Refund {
     let key = random.below(keys.len() as u64) as usize;
     let request = request(random, keys, key);
     let request = Request { cost: request.cost.max(1), ..request };
-    if random.percent(80) { Refund::Unchecked(request) } else { Refund::Debt(request) }
+    // Only the calls themselves end what they hold.
+    let can_be_unchecked = !keys[key].holds();
+    if can_be_unchecked && random.percent(80) { Refund::Unchecked(request) } else { Refund::Debt(request) }
 }
 
 /// The keys of one decision are distinct.
