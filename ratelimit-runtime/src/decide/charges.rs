@@ -254,7 +254,7 @@ impl<'a> Charges<'a> {
     }
 
     /// Returns all charges, whose keys are complete.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &PolicyCharge<'a>> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &PolicyCharge<'a>> + Clone {
         self.first.iter().flatten().chain(self.rest.iter().flat_map(|rest| &rest.more))
     }
 

@@ -41,8 +41,6 @@ mod waiter_limit;
 use std::sync::Arc;
 use std::time::Duration;
 
-use smallvec::SmallVec;
-
 use self::acquired::{AcquireResult, Acquired, FailedRequest};
 use self::backend::Backend;
 use self::backend::failover::PendingRequest;
@@ -57,7 +55,7 @@ use crate::algorithm::Verdict;
 use crate::key::missing_key::MissingKey;
 use crate::key::{Fingerprint, KeyParts, PartsOfKey};
 use crate::store::decided_by::DecidedBy;
-use crate::store::{Charge, Hold, INLINE, ListedCharge, MemoryStore, SingleOutcome, Store};
+use crate::store::{Charge, Hold, MemoryStore, SingleOutcome, Store};
 
 impl Backend {
     /// Decides a call. Returns what its caller makes of that, or the request that has to be awaited.
@@ -373,16 +371,11 @@ impl Backend {
     /// that. Otherwise nothing is charged.
     fn admits_list(&self, charges: &Charges<'_>) -> bool {
         let Some(memory) = self.unobserved().filter(|_| !charges.have_failed()) else { return false };
-        let mut list = SmallVec::<[ListedCharge<'_>; INLINE]>::new();
-        for charge in charges.iter() {
-            let asked = charge.listed();
-            let is_simple = !charge.shadow && !charge.definition.attribute.refundable;
-            if !is_simple || asked.cost == 0 || asked.wait > 0 || list.iter().any(|it| it.key == asked.key) {
-                return false;
-            }
-            list.push(asked);
+        // Few that are listed in place are most.
+        match charges.few() {
+            Some(few) => admits_all(memory, few.iter().flatten()),
+            None => admits_all(memory, charges.iter()),
         }
-        memory.admits_all(&list)
     }
 
     /// Returns the verdict on a single charge, if leased permits suffice for it, or Redis has refused it lately.
@@ -407,6 +400,17 @@ impl Backend {
         let is_leased = lease.is_some() && leases.suffice(key, spec, cost);
         (!is_leased).then_some(verdict)
     }
+}
+
+/// Makes charges in process that are no more than numbers, if all are admitted at once. Returns whether it has.
+#[inline(always)]
+fn admits_all<'c>(memory: &MemoryStore, charges: impl Iterator<Item = &'c PolicyCharge<'c>> + Clone) -> bool {
+    let is_simple = |(i, charge): (usize, &PolicyCharge<'_>)| {
+        let is_bare = !charge.shadow && !charge.definition.attribute.refundable;
+        let is_free = charge.cost == 0 || charge.wait > 0;
+        is_bare && !is_free && charges.clone().take(i).all(|it| it.key != charge.key)
+    };
+    charges.clone().enumerate().all(is_simple) && memory.admits_all(charges.map(PolicyCharge::listed))
 }
 
 /// Lets a call go ahead that is sent to no store.

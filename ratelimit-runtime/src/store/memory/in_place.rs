@@ -10,15 +10,7 @@ use crate::base::sync::{MutexGuard, spin_loop};
 use crate::key::{Fingerprint, Key};
 use crate::store::charge::{Charge, INLINE, Outcome, Snapshots};
 
-/// A key whose slot this thread looks at and then holds, with its state. The state is given back first, so that nobody who holds
-/// the slot waits for it.
-struct Held<'a> {
-    slot: Slot<'a>,
-    seen: Seen,
-    state: HeldState<'a>,
-    lock: Option<LockedSlot<'a>>,
-}
-
+/// The state of a key whose slot this thread holds. It is given back before the slot is, so that nobody who holds that waits for it.
 enum HeldState<'a> {
     /// What the slot says.
     Plain(Option<State>),
@@ -44,19 +36,19 @@ pub(crate) struct ListedCharge<'a> {
     pub(crate) shadow: bool,
 }
 
-/// What a list finds at one of its keys.
-struct Found {
-    /// What was read of the key, for the verdict.
-    snapshot: Snapshot,
-    admits: bool,
-    /// What the slot holds after the charge, if it holds the state.
-    after: Option<Content>,
+/// What a charge of a list finds at its key.
+enum Found<'a> {
+    /// What the slot holds after the charge, if that changes it.
+    Plain {
+        admits: bool,
+        after: Option<Content>,
+    },
+    Kept {
+        admits: bool,
+        snapshot: Snapshot,
+        state: MutexGuard<'a, Option<State>>,
+    },
 }
-
-/// The keys of a list.
-type AllHeld<'a> = SmallVec<[Held<'a>; INLINE]>;
-
-type AllFound = SmallVec<[Found; INLINE]>;
 
 impl MemoryStore {
     /// Decides a charge of a call that does not wait, if the key is there and no call waits for it. Returns `None` if not, or if
@@ -67,11 +59,12 @@ impl MemoryStore {
         spec: &AlgorithmSpec,
         cost: u64,
     ) -> Option<SingleOutcome> {
-        let mut held = self.hold_one(key)?;
-        self.take_state(&mut held, spec)?;
+        let lock = self.hold_one(key)?;
+        let state = self.state(&lock, spec)?;
         // Read while the key is held, so that time does not step back between decisions.
         let now = self.clock.now_in_order();
-        let (snapshot, admitted) = held.change(spec, now, |state| spec.decide_unpaused(state, now, cost))?;
+        let decide = |state: &mut Option<State>| spec.decide_unpaused(state, now, cost);
+        let (snapshot, admitted) = change(lock, state, (spec, now), decide)?;
         Some(SingleOutcome { now, admitted, snapshot })
     }
 
@@ -87,55 +80,59 @@ impl MemoryStore {
             outcome.verdicts.push(spec.verdict(snapshot, now, *cost, 0));
             return Some(());
         }
-        let mut found = AllFound::new();
-        (outcome.now, _) = self.decide_held(charges.iter().map(ListedCharge::of), &mut found)?;
-        let mut snapshots: Snapshots = found.iter().map(|found| found.snapshot).collect();
+        let mut snapshots = Snapshots::new();
+        let charges_held = charges.iter().map(ListedCharge::of);
+        (outcome.now, _) = self.decide_held(charges_held, |snapshot| snapshots.push(snapshot))?;
         outcome.judge(charges, &mut snapshots);
         Some(())
     }
 
     /// Makes all charges of distinct keys, none of which waits, if all are admitted at once. Returns whether it has.
-    pub(crate) fn admits_all(&self, charges: &[ListedCharge<'_>]) -> bool {
-        self.decide_held(charges.iter().copied(), &mut AllFound::new()).is_some_and(|(_, admitted)| admitted)
+    #[inline(always)]
+    pub(crate) fn admits_all<'c>(&self, charges: impl Iterator<Item = ListedCharge<'c>> + Clone) -> bool {
+        self.decide_held(charges, |_| ()).is_some_and(|(_, admitted)| admitted)
     }
 
-    /// Returns when it has decided, and whether all are admitted. `found` starts empty.
+    /// Returns when it has decided, and whether all are admitted. `read` gets what is read of each key.
+    #[inline(always)]
     fn decide_held<'c>(
         &self,
         charges: impl Iterator<Item = ListedCharge<'c>> + Clone,
-        found: &mut AllFound,
+        mut read: impl FnMut(Snapshot),
     ) -> Option<(u64, bool)> {
-        let mut all = AllHeld::new();
-        self.hold_all(charges.clone(), &mut all)?;
+        let mut locks = SmallVec::new();
+        self.hold_all(charges.clone(), &mut locks)?;
         // Read while the keys are held, so that time does not step back between decisions.
         let now = self.clock.now_in_order();
+        // Dropped before the slots are unlocked.
+        let mut all_found = SmallVec::<[Found<'_>; INLINE]>::new();
         let mut admitted = true;
-        for (charge, held) in charges.clone().zip(&mut all) {
-            let one = self.find(charge, held, now)?;
-            if !one.admits && charge.wait > 0 {
+        for (charge, lock) in charges.clone().zip(&locks) {
+            let found = self.find(charge, lock, now, &mut read)?;
+            let (Found::Plain { admits, .. } | Found::Kept { admits, .. }) = found;
+            if !admits && charge.wait > 0 {
                 return None;
             }
-            admitted &= one.admits || charge.shadow;
-            found.push(one);
+            admitted &= admits || charge.shadow;
+            all_found.push(found);
         }
-        for ((charge, held), Found { snapshot, admits, after }) in charges.zip(&mut all).zip(&*found) {
-            let (spec, is_made) = (charge.spec, admitted && *admits && charge.cost > 0);
-            match &mut held.state {
-                HeldState::Plain(_) => match after.filter(|_| is_made) {
-                    Some(after) => held.seen.content = after,
-                    // What is only read is unlocked as it was.
-                    None => continue,
-                },
-                HeldState::Kept(state) => {
-                    if is_made {
-                        spec.commit(state, *snapshot, now, charge.cost);
-                    } else if charge.cost > 0 {
+        for ((ListedCharge { spec, cost, .. }, lock), found) in charges.zip(&mut locks).zip(&mut all_found) {
+            match found {
+                // What is only read is unlocked as it was.
+                Found::Plain { admits, after } => {
+                    if let Some(after) = after.filter(|_| admitted && *admits && cost > 0) {
+                        lock.write(after);
+                    }
+                }
+                Found::Kept { admits, snapshot, state } => {
+                    if admitted && *admits && cost > 0 {
+                        spec.commit(state, *snapshot, now, cost);
+                    } else if cost > 0 {
                         spec.undo(state, now);
                     }
-                    held.seen.content = held.seen.content.ending(ends(state.as_ref(), spec));
+                    lock.write(lock.content().ending(ends(state.as_ref(), spec)));
                 }
             }
-            held.set();
         }
         Some((now, admitted))
     }
@@ -143,20 +140,27 @@ impl MemoryStore {
     /// Looks what a charge of a list finds at its key, which is held. Returns `None` if the state would have to move out of its slot or
     /// back. Where the slot holds it, the steps are those without a lock.
     #[inline(always)]
-    fn find<'a>(&'a self, charge: ListedCharge<'_>, held: &mut Held<'a>, now: u64) -> Option<Found> {
-        let ListedCharge { spec, cost, .. } = charge;
-        if held.seen.content.as_other().is_none() {
-            let step = PlainSpec::of(spec)?.decide(held.seen.content.plain()?, now, cost)?;
-            let after = match step.after {
-                Some(after) => Some(Content::of(after, now)?),
-                None => None,
-            };
-            let snapshot = step.snapshot.full(spec, now, cost);
-            return Some(Found { snapshot, admits: step.admitted || cost == 0, after });
+    fn find(
+        &self,
+        ListedCharge { spec, cost, .. }: ListedCharge<'_>,
+        lock: &LockedSlot<'_>,
+        now: u64,
+        read: &mut impl FnMut(Snapshot),
+    ) -> Option<Found<'_>> {
+        let content = lock.content();
+        if let Some(place) = content.as_other() {
+            let state = self.kept(place, spec)?;
+            let snapshot = spec.check(state.as_ref(), now, cost);
+            read(snapshot);
+            return Some(Found::Kept { admits: spec.admits(snapshot, now, cost), snapshot, state });
         }
-        self.take_state(held, spec)?;
-        let snapshot = spec.check(held.state(), now, cost);
-        Some(Found { snapshot, admits: spec.admits(snapshot, now, cost), after: None })
+        let step = PlainSpec::of(spec)?.decide(content.plain()?, now, cost)?;
+        let after = match step.after {
+            Some(after) => Some(Content::of(after, now)?),
+            None => None,
+        };
+        read(step.snapshot.full(spec, now, cost));
+        Some(Found::Plain { admits: step.admitted || cost == 0, after })
     }
 
     /// Changes the state of a key, if that is there and no call waits for it. Returns `None` if not, or if the state would have to
@@ -167,32 +171,31 @@ impl MemoryStore {
         spec: &AlgorithmSpec,
         change: impl FnOnce(&mut Option<State>, u64),
     ) -> Option<()> {
-        let mut held = self.hold_one(key.fingerprint())?;
-        self.take_state(&mut held, spec)?;
+        let lock = self.hold_one(key.fingerprint())?;
+        let state = self.state(&lock, spec)?;
         // Read while the key is held: charges made later would be cut to what a bucket could hold at this time.
         let now = self.clock.now_in_order();
-        held.change(spec, now, |state| change(state, now))
+        self::change(lock, state, (spec, now), |state| change(state, now))
     }
 
     /// Ends the state of a key, if that is there and no call waits for it. Returns whether it had not expired.
     pub(super) fn reset_in_place(&self, key: &Key) -> Option<bool> {
-        let mut held = self.hold_one(key.fingerprint())?;
-        let (content, now) = (held.seen.content, self.clock.now_in_order());
+        let lock = self.hold_one(key.fingerprint())?;
+        let (content, now) = (lock.content(), self.clock.now_in_order());
         if let Some(place) = content.as_other() {
             *self.slots.states.lock(place) = None;
         }
-        held.seen.content = content.without_holds().unwrap_or_else(|| content.ended(now));
-        held.set();
+        lock.set(content.without_holds().unwrap_or_else(|| content.ended(now)));
         Some(content.is_live(now))
     }
 
     /// Locks the slot of a key, unless that is not there, or calls wait for it.
     #[inline(always)]
-    fn hold_one(&self, key: Fingerprint) -> Option<Held<'_>> {
+    fn hold_one(&self, key: Fingerprint) -> Option<LockedSlot<'_>> {
         for _ in 0..ATTEMPTS {
-            let mut held = self.look(key)?;
-            if held.lock(key) {
-                return Some(held);
+            let (slot, seen) = self.look(key)?;
+            if let Some(lock) = slot.try_lock(seen, key) {
+                return Some(lock);
             }
             spin_loop();
         }
@@ -204,16 +207,23 @@ impl MemoryStore {
     fn hold_all<'a, 'c>(
         &'a self,
         charges: impl Iterator<Item = ListedCharge<'c>> + Clone,
-        all: &mut AllHeld<'a>,
+        locks: &mut SmallVec<[LockedSlot<'a>; INLINE]>,
     ) -> Option<()> {
         for _ in 0..ATTEMPTS {
+            let mut all_seen = SmallVec::<[(Slot<'_>, Seen); INLINE]>::new();
             for charge in charges.clone() {
-                all.push(self.look(charge.key)?);
+                all_seen.push(self.look(charge.key)?);
             }
-            if all.iter_mut().zip(charges.clone()).all(|(held, charge)| held.lock(charge.key)) {
+            for (charge, (slot, seen)) in charges.clone().zip(&all_seen) {
+                match slot.try_lock(*seen, charge.key) {
+                    Some(lock) => locks.push(lock),
+                    None => break,
+                }
+            }
+            if locks.len() == all_seen.len() {
                 return Some(());
             }
-            all.clear();
+            locks.clear();
             spin_loop();
         }
         None
@@ -221,23 +231,26 @@ impl MemoryStore {
 
     /// Looks at the slot of a key, unless that is not there, or calls wait for it.
     #[inline(always)]
-    fn look(&self, key: Fingerprint) -> Option<Held<'_>> {
+    fn look(&self, key: Fingerprint) -> Option<(Slot<'_>, Seen)> {
         let slot = self.slots.find(key).filter(|_| !self.is_locked)?;
         let seen = slot.read();
-        let held = || Held { slot, seen, state: HeldState::Plain(None), lock: None };
-        (!seen.content.is_of_table()).then(held)
+        (!seen.content.is_of_table()).then_some((slot, seen))
     }
 
-    /// Takes the state of a locked slot, unless it belongs back into its slot.
+    /// Returns the state of a locked slot, unless it belongs back into its slot.
     #[inline(always)]
-    fn take_state<'a>(&'a self, held: &mut Held<'a>, spec: &AlgorithmSpec) -> Option<()> {
-        let content = held.seen.content;
-        held.state = match content.as_other() {
-            None => HeldState::Plain(content.plain().and_then(|plain| plain.state(spec))),
-            Some(place) => HeldState::Kept(self.slots.states.lock(place)),
-        };
-        let belongs_back = matches!(&held.state, HeldState::Kept(state) if fits_slot(state.as_ref(), spec));
-        (!belongs_back).then_some(())
+    fn state<'a>(&'a self, lock: &LockedSlot<'a>, spec: &AlgorithmSpec) -> Option<HeldState<'a>> {
+        let content = lock.content();
+        match content.as_other() {
+            None => Some(HeldState::Plain(content.plain().and_then(|plain| plain.state(spec)))),
+            Some(place) => self.kept(place, spec).map(HeldState::Kept),
+        }
+    }
+
+    /// Returns the state at this place, unless it belongs back into its slot.
+    #[inline(always)]
+    fn kept(&self, place: u32, spec: &AlgorithmSpec) -> Option<MutexGuard<'_, Option<State>>> {
+        Some(self.slots.states.lock(place)).filter(|state| !fits_slot(state.as_ref(), spec))
     }
 }
 
@@ -249,48 +262,25 @@ impl<'a> ListedCharge<'a> {
     }
 }
 
-impl Held<'_> {
-    /// Locks the slot, unless it has changed.
-    #[inline(always)]
-    fn lock(&mut self, key: Fingerprint) -> bool {
-        self.lock = self.slot.try_lock(self.seen, key);
-        self.lock.is_some()
-    }
-
-    /// Changes the state and gives the key back, unless the state would no longer fit into its slot.
-    #[inline(always)]
-    fn change<T>(
-        &mut self,
-        spec: &AlgorithmSpec,
-        now: u64,
-        change: impl FnOnce(&mut Option<State>) -> T,
-    ) -> Option<T> {
-        let changed = change(match &mut self.state {
-            HeldState::Plain(state) => state,
-            HeldState::Kept(state) => state,
-        });
-        self.seen.content = match &self.state {
-            HeldState::Plain(state) => plain_content(state.as_ref(), spec, self.seen.content, now)?,
-            HeldState::Kept(state) => self.seen.content.ending(ends(state.as_ref(), spec)),
-        };
-        self.set();
-        Some(changed)
-    }
-
-    fn state(&self) -> Option<&State> {
-        match &self.state {
-            HeldState::Plain(state) => state.as_ref(),
-            HeldState::Kept(state) => state.as_ref(),
-        }
-    }
-
-    /// Gives the key back.
-    fn set(&mut self) {
-        self.state = HeldState::Plain(None);
-        if let Some(lock) = self.lock.take() {
-            lock.set(self.seen.content);
-        }
-    }
+/// Changes the state of a key and gives the key back, unless the state would no longer fit into its slot.
+#[inline(always)]
+fn change<T>(
+    lock: LockedSlot<'_>,
+    mut state: HeldState<'_>,
+    (spec, now): (&AlgorithmSpec, u64),
+    change: impl FnOnce(&mut Option<State>) -> T,
+) -> Option<T> {
+    let changed = change(match &mut state {
+        HeldState::Plain(state) => state,
+        HeldState::Kept(state) => state,
+    });
+    let content = match &state {
+        HeldState::Plain(state) => plain_content(state.as_ref(), spec, lock.content(), now)?,
+        HeldState::Kept(state) => lock.content().ending(ends(state.as_ref(), spec)),
+    };
+    drop(state);
+    lock.set(content);
+    Some(changed)
 }
 
 /// Returns what a slot holds for a state, which it has held so far, unless that is no longer plain.

@@ -179,6 +179,12 @@ impl LockedSlot<'_> {
     /// Sets the content and unlocks the slot.
     #[inline(always)]
     pub(super) fn set(mut self, content: Content) {
+        self.write(content);
+    }
+
+    /// Sets the content, of which readers learn when the slot is unlocked.
+    #[inline(always)]
+    pub(super) fn write(&mut self, content: Content) {
         // Release, after the lock.
         self.slot.number().store(content.number, Ordering::Release);
         let version = self.word.wrapping_add(1 << 53) & VERSION;
