@@ -45,6 +45,8 @@ pub(crate) enum Overridden {
     OtherKeys,
     /// As many, from 0 on.
     Keys,
+    /// As many of another policy.
+    OtherPolicy,
 }
 
 impl Overridden {
@@ -58,8 +60,9 @@ impl Overridden {
         let tables = match self {
             Overridden::Nothing => return Registry::in_memory(),
             Overridden::ByName => vec![format!("[\"{policy}\"]")],
-            Overridden::OtherKeys | Overridden::Keys => {
-                let from = if matches!(self, Overridden::Keys) { 0 } else { u64::from(u32::MAX) };
+            Overridden::OtherKeys | Overridden::Keys | Overridden::OtherPolicy => {
+                let from = if matches!(self, Overridden::OtherKeys) { u64::from(u32::MAX) } else { 0 };
+                let policy = if matches!(self, Overridden::OtherPolicy) { "bench.other" } else { policy };
                 (from..from + KEYS).map(|key| format!("[\"{policy}\".keys.{key}]")).collect()
             }
         };

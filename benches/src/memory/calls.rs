@@ -76,6 +76,7 @@ pub(super) fn overridden() -> Vec<Line> {
         add("other keys overridden", Overridden::OtherKeys, workload, 1.2);
     }
     add("overridden by name", Overridden::ByName, Workload::Hot, 2.0);
+    add("keys of another policy overridden", Overridden::OtherPolicy, Workload::Hot, 1.05);
     lines
 }
 
