@@ -130,6 +130,26 @@ async fn policies_of_a_call_are_refunded_together() {
     assert_eq!(remaining("refunds.kept").await, CALLS - 4);
 }
 
+#[count_limit(1000, "1d", name = "refunds.first", charge_when = |_| false)]
+#[count_limit(1000, "1h", name = "refunds.second", charge_when = |_| false)]
+#[rate_limit(rate = "1/1d", burst = 1000, name = "refunds.third", charge_when = |_| true)]
+async fn in_process() -> Result<(), Error> {
+    Ok(())
+}
+
+/// Once the keys are there, a call is decided without a lock.
+#[tokio::test]
+async fn policies_of_a_call_are_refunded_in_process() {
+    let registry = Registry::in_memory();
+    let remaining = async |name| registry.policy(name).unwrap().peek(()).await.unwrap().remaining;
+    for call in 1..5 {
+        registry.scope(in_process()).await.unwrap();
+        assert_eq!(remaining("refunds.first").await, CALLS, "call {call}");
+        assert_eq!(remaining("refunds.second").await, CALLS, "call {call}");
+        assert_eq!(remaining("refunds.third").await, CALLS - call);
+    }
+}
+
 #[tokio::test]
 async fn refunds_of_corrupt_keys_fail_alone() {
     let server = Server::start();

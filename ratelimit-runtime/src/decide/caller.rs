@@ -1,11 +1,14 @@
 //! What attributes and limiters make of a decision.
 
+use std::sync::Arc;
+
 use crate::decide::acquired::{Acquired, DecidedRequest};
 use crate::decide::charges::PolicyCharge;
 use crate::decide::decision::Decision;
+use crate::decide::definition::Definition;
 use crate::decide::error::Error;
 use crate::decide::single::SingleDecision;
-use crate::store::{PlainOutcome, Store};
+use crate::store::{Hold, PlainOutcome, PlainReceipt, Store};
 
 /// Whose call is decided, and what it makes of the decision.
 pub(crate) trait Caller {
@@ -43,6 +46,10 @@ pub(crate) trait Caller {
 pub(crate) trait FewDecision {
     /// Whether the call is admitted.
     fn admitted(&self) -> bool;
+
+    /// Returns the charges of a call that is admitted which its attributes may correct, or that it holds, with what reports the ends of
+    /// holds.
+    fn refundable(&self) -> impl Iterator<Item = (&'static Definition, PlainReceipt, Option<Arc<Hold>>)>;
 
     /// Returns the decision of a call that is admitted.
     fn into_decision(self) -> Decision;

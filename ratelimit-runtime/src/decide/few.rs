@@ -7,11 +7,12 @@ use crate::algorithm::{ChargeId, PlainSpec, Verdict};
 use crate::decide::backend::Backend;
 use crate::decide::caller::{Caller, FewDecision};
 use crate::decide::decision::{Decision, ObservedHolds, SinglePolicy};
+use crate::decide::definition::{Definition, DefinitionRef};
 use crate::decide::error::{Error, Limited};
 use crate::decide::observation::Observers;
 use crate::key::PartsOfKey;
 use crate::store::decided_by::DecidedBy;
-use crate::store::{MemoryStore, PlainCharge, PlainOutcome, PlainReceipt};
+use crate::store::{Hold, MemoryStore, PlainCharge, PlainOutcome, PlainReceipt};
 
 /// What became of two or three plain charges.
 struct Few<'a, const N: usize> {
@@ -65,7 +66,8 @@ impl Backend {
             return None;
         }
         let few = Few { memory, charges: few, asked: &asked, outcome, seen: None };
-        match caller.admitted().filter(|_| outcome.admitted) {
+        let keeps_nothing = || few.charges.iter().all(|charge| !charge.definition.attribute.refundable);
+        match caller.admitted().filter(|_| outcome.admitted && keeps_nothing()) {
             Some(admitted) => {
                 if self.observers().is_some() {
                     self.observe_few(&few, charges);
@@ -117,8 +119,7 @@ impl Backend {
 /// Returns a charge for the memory store's lock-free steps, if these may decide it.
 #[inline(always)]
 fn plain<'a>(charge: &'a PolicyCharge<'_>) -> Option<PlainCharge<'a, &'a PlainSpec>> {
-    let is_simple = !charge.shadow && !charge.definition.attribute.refundable;
-    let spec = charge.lock_free().filter(|_| is_simple)?;
+    let spec = charge.lock_free().filter(|_| !charge.shadow)?;
     Some(PlainCharge { key: &charge.key, spec, cost: charge.cost })
 }
 
@@ -139,12 +140,17 @@ impl<const N: usize> Few<'_, N> {
         (self.charges[i].definition.said(&verdict), verdict.charge_id)
     }
 
-    /// Returns what reports the ends of the holds of a call that is admitted, if there are observers.
-    fn observed(&self) -> Option<ObservedHolds> {
-        let (observers, parts) = self.seen?;
-        let held = (0..N).filter(|i| self.asked[*i].spec.is_semaphore());
-        let observed: ObservedHolds = held.map(|i| observers.hold_of(self.charges[i], parts[i])).collect();
-        (!observed.is_empty()).then_some(observed)
+    /// Returns the receipt for a charge that was made, given what identifies that.
+    #[inline(always)]
+    fn receipt(&self, i: usize, charge_id: ChargeId) -> PlainReceipt {
+        let (store, PlainCharge { key, spec, cost }) = (self.memory.id(), self.asked[i]);
+        PlainReceipt::new(store, *key, self.charges[i].definition.id, *spec, cost, charge_id)
+    }
+
+    /// Returns what reports the end of the hold of a call that is admitted, if it is one and there are observers.
+    fn observed(&self, i: usize) -> Option<Arc<Hold>> {
+        let (observers, parts) = self.seen.filter(|_| self.asked[i].spec.is_semaphore())?;
+        Some(observers.hold_of(self.charges[i], parts[i]))
     }
 }
 
@@ -154,15 +160,23 @@ impl<const N: usize> FewDecision for Few<'_, N> {
         self.outcome.admitted
     }
 
+    fn refundable(&self) -> impl Iterator<Item = (&'static Definition, PlainReceipt, Option<Arc<Hold>>)> {
+        (0..N).filter_map(|i| match self.charges[i].definition {
+            // That of an attribute lives as long as the process.
+            DefinitionRef::Static(definition) if definition.attribute.refundable => {
+                Some((definition, self.receipt(i, self.verdict(i).charge_id), self.observed(i)))
+            }
+            _ => None,
+        })
+    }
+
     fn into_decision(self) -> Decision {
-        let store = self.memory.id();
         let policies = (0..N).map(|i| {
             let (said, charge_id) = self.said(i);
-            let PlainCharge { key, spec, cost } = self.asked[i];
-            let policy = self.charges[i].definition.id;
-            (said, PlainReceipt::new(store, *key, policy, *spec, cost, charge_id))
+            (said, self.receipt(i, charge_id))
         });
-        Decision::of_few(policies, DecidedBy::Memory, self.observed())
+        let observed = self.seen.map(|_| (0..N).filter_map(|i| self.observed(i)).collect());
+        Decision::of_few(policies, DecidedBy::Memory, observed.filter(|it: &ObservedHolds| !it.is_empty()))
     }
 
     #[inline(always)]

@@ -102,6 +102,42 @@ async fn stack(user: &str) -> Result<(), Error> {
     Ok(())
 }
 
+#[count_limit(100, "1d", key = user, name = "ends.kept", charge_when = |_| false)]
+#[concurrency_limit(2, key = user, name = "ends.one", cost = 2)]
+#[concurrency_limit(5, key = user, name = "ends.other")]
+async fn holds(user: &str) -> Result<(), Error> {
+    Ok(())
+}
+
+/// Once the keys are there, a call in process is decided without a lock.
+#[tokio::test]
+async fn holds_of_a_call_each_end_once() {
+    let (seen, server) = (Seen::default(), Server::shared());
+    for (registry, source) in seen.registries(&server) {
+        for round in 0..4 {
+            registry.scope(holds("ann")).await.unwrap();
+            let mut seen = seen.take();
+            seen.sort();
+            let each =
+                ["ends.kept[ann] × 1 admitted", "ends.one[ann] × 2 admitted", "ends.one[ann] × 2 released"];
+            let other = ["ends.other[ann] × 1 admitted", "ends.other[ann] × 1 released"];
+            let expected: Vec<String> =
+                each.iter().chain(&other).map(|it| format!("{it} by {source:?}")).collect();
+            assert_eq!(seen, expected, "round {round}");
+            for (name, all) in [("ends.kept", 100), ("ends.one", 2), ("ends.other", 5)] {
+                let policy = registry.policy(name).unwrap();
+                until("all is given back", SOON, async || {
+                    match policy.peek("ann").await.unwrap().remaining {
+                        remaining if remaining == all => Ok(()),
+                        remaining => Err(format!("{remaining} of {name}")),
+                    }
+                })
+                .await;
+            }
+        }
+    }
+}
+
 #[tokio::test]
 async fn function_ends_once_however_it_ends() {
     let (seen, server) = (Seen::default(), Server::shared());

@@ -18,7 +18,7 @@ use crate::decide::{Caller, FewDecision, SingleDecision};
 use crate::key::missing_key::MissingKey;
 use crate::policy::Algorithm;
 use crate::store::error::StoreError;
-use crate::store::{Corrected, Hold, OwnedReceipt, PlainOutcome, Receipt, Store};
+use crate::store::{Corrected, Hold, OwnedReceipt, PlainOutcome, PlainReceipt, Receipt, Store};
 
 /// Why a call is refused. It is a pointer, because an error is moved several times on its way to the caller; `None` if it is made of the
 /// last refusal of the thread (`last_refusal.rs`).
@@ -37,12 +37,20 @@ pub struct Charged(Option<Box<Refundable>>);
 
 enum Refundable {
     Nothing,
-    /// The charge of the only attribute that may correct it, in process.
-    Plain(&'static Definition, OwnedReceipt),
-    /// A hold of that attribute, and what reports its end once its permits are free.
-    #[expect(dead_code, reason = "it ends as it is dropped")]
-    Observed(OwnedReceipt, Arc<Hold>),
+    /// That of the only attribute which may correct its charge, in process.
+    Plain(Correctable),
+    /// Those of several, in process.
+    Few(Box<[Correctable]>),
     Any(Box<[(OwnedDefinition, Receipt)]>),
+}
+
+/// A plain charge of an attribute. If that is a hold, it ends as this is dropped.
+struct Correctable {
+    definition: &'static Definition,
+    receipt: OwnedReceipt,
+    /// What reports the end of a hold, once its permits are free.
+    #[expect(dead_code, reason = "it reports as it is dropped")]
+    observed: Option<Arc<Hold>>,
 }
 
 impl Reusable for Refused {
@@ -90,7 +98,13 @@ impl Caller for AttributeCall {
     #[inline(always)]
     fn few(&self, decision: impl FewDecision) -> Self::Decision {
         if decision.admitted() {
-            return None;
+            let mut refundable = decision.refundable().map(Correctable::new);
+            let first = refundable.next()?;
+            // Mostly it is the only one, and then nothing is allocated.
+            return charged(match refundable.next() {
+                None => Refundable::Plain(first),
+                Some(second) => Refundable::Few([first, second].into_iter().chain(refundable).collect()),
+            });
         }
         let (policy, error) = decision.into_error();
         refused(policy, error)
@@ -110,7 +124,7 @@ impl Caller for AttributeCall {
             && let OwnedDefinition::Static(definition) = policy.definition
             && let Some(receipt) = acquired.plain_receipt_of(policy, store)
         {
-            return charged(Refundable::Plain(definition, OwnedReceipt(receipt)));
+            return charged(Refundable::Plain(Correctable::new((definition, receipt, None))));
         }
         let refundable: Box<[_]> = refundable()
             .map(|policy| (policy.definition.clone(), acquired.receipt_of(policy, store)))
@@ -141,12 +155,32 @@ fn single(decision: SingleDecision<'_>) -> Option<Result<Charged, Refusal>> {
         return refused(definition.attribute.index, decision.into_error());
     }
     let receipt = decision.receipt(&decision.verdict())?;
-    if receipt.is_hold()
-        && let Some(observed) = decision.observed_hold()
-    {
-        return charged(Refundable::Observed(OwnedReceipt(receipt), observed));
+    let observed = if receipt.is_hold() { decision.observed_hold() } else { None };
+    charged(Refundable::Plain(Correctable::new((definition, receipt, observed))))
+}
+
+impl Correctable {
+    #[inline(always)]
+    fn new((definition, receipt, observed): (&'static Definition, PlainReceipt, Option<Arc<Hold>>)) -> Self {
+        Correctable { definition, receipt: OwnedReceipt(receipt), observed }
     }
-    charged(Refundable::Plain(definition, OwnedReceipt(receipt)))
+
+    fn correct(&self, used: &Used) {
+        let name = self.definition.name.as_str();
+        match used {
+            Used::Cost => {}
+            Used::Nothing => {
+                self.receipt.refund();
+                tell_refund(name);
+            }
+            Used::Permits(Ok(used)) => {
+                if self.receipt.settle(*used) == Corrected::Cut {
+                    settling::report(name, Ok(Corrected::Cut));
+                }
+            }
+            Used::Permits(Err(invalid)) => log_invalid(self.definition, invalid),
+        }
+    }
 }
 
 impl Refusal {
@@ -201,21 +235,11 @@ impl Charged {
         let Some(charged) = &mut self.0 else { return };
         // Read where it is: the receipt is longer than what is done with it.
         match &mut **charged {
-            // A hold ends as it is dropped.
-            Refundable::Nothing | Refundable::Observed(..) => {}
-            Refundable::Plain(definition, receipt) => match used_of(definition) {
-                Used::Cost => {}
-                Used::Nothing => {
-                    receipt.refund();
-                    tell_refund(definition.name.as_str());
-                }
-                Used::Permits(Ok(used)) => {
-                    if receipt.settle(*used) == Corrected::Cut {
-                        settling::report(definition.name.as_str(), Ok(Corrected::Cut));
-                    }
-                }
-                Used::Permits(Err(invalid)) => log_invalid(definition, invalid),
-            },
+            Refundable::Nothing => {}
+            Refundable::Plain(charge) => charge.correct(used_of(charge.definition)),
+            Refundable::Few(charges) => {
+                charges.iter().for_each(|charge| charge.correct(used_of(charge.definition)));
+            }
             Refundable::Any(charged) => {
                 let charged = mem::take(charged);
                 let (mut definitions, mut receipts) = (Vec::new(), Vec::new());
