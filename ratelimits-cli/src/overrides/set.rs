@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
+use jiff::{Timestamp, Zoned};
 use ratelimit_runtime::inspect::{KeyState, Keyspace, parse_duration};
 use ratelimit_runtime::overrides::Entry;
 use serde_json::json;
@@ -46,6 +47,9 @@ pub(crate) struct Set {
     /// End the change after this time, by the clock of Redis: 2h, or 90d.
     #[arg(long = "for", value_name = "TIME", value_parser = lifetime)]
     lifetime: Option<Duration>,
+    /// End the change at this date and time of a zone: '2027-03-01[America/New_York]', or 2027-03-01T00:00-05:00.
+    #[arg(long, value_name = "DATE", value_parser = end, conflicts_with = "lifetime")]
+    until: Option<u64>,
     #[command(flatten)]
     note: Note,
     /// Write nothing, and show what would change, and which keys would be refused now.
@@ -96,10 +100,17 @@ impl Set {
 
     /// Returns when the change ends, in seconds since the Unix epoch.
     async fn until(&self, keyspace: &Keyspace) -> Result<Option<u64>, Failure> {
-        let Some(lifetime) = self.lifetime else { return Ok(None) };
+        if self.lifetime.is_none() && self.until.is_none() {
+            return Ok(None);
+        }
         let now = keyspace.now(self.connection.namespace()).await;
-        now.map(|now| Some(now.saturating_add(lifetime.as_secs())))
-            .map_err(|error| self.connection.failure(keyspace, &error))
+        let now = now.map_err(|error| self.connection.failure(keyspace, &error))?;
+        match self.until {
+            Some(until) if until <= now => Err(Failure::Usage(
+                "the change would have ended by the clock of Redis; write a later --until".to_owned(),
+            )),
+            until => Ok(until.or_else(|| Some(now.saturating_add(self.lifetime?.as_secs())))),
+        }
     }
 
     /// Returns the keys that a call would find limited with the change.
@@ -198,4 +209,14 @@ fn lifetime(text: &str) -> Result<Duration, &'static str> {
         lifetime if lifetime.as_secs() == 0 => Err("is less than a second; write a time such as 2h or 90d"),
         lifetime => Ok(lifetime),
     }
+}
+
+/// Returns a date and time in seconds since the Unix epoch.
+fn end(text: &str) -> Result<u64, &'static str> {
+    let of_zone = text.parse().map(|time: Zoned| time.timestamp());
+    of_zone
+        .or_else(|_| text.parse::<Timestamp>())
+        .ok()
+        .and_then(|time| time.as_second().try_into().ok())
+        .ok_or("write a date with its zone, '2027-03-01[America/New_York]', or a time with its offset, 2027-03-01T00:00-05:00")
 }

@@ -59,6 +59,22 @@ async fn changes_end_by_the_clock_of_redis() {
         let set = override_(&["set", "a", "limit=1", &format!("--for={lifetime}")]);
         assert_eq!(set.code, 2, "{set:?}");
     }
+    // The first of March begins in New York at five by Greenwich.
+    for date in ["2127-03-01[America/New_York]", "2127-03-01T00:00-05:00", "2127-03-01T05:00Z"] {
+        override_(&["set", "a", "limit=1", "--until", date]).success();
+        let listed = override_(&["list", "--json"]).json();
+        assert_eq!(listed["overrides"]["a"]["until"], 4_959_550_800_u64, "{date}");
+    }
+    let without_zone =
+        ["2127-03-01", "2127-03-01T00:00", "2127-02-30[America/New_York]", "4959550800", "soon"];
+    for date in without_zone.into_iter().chain(["2127-03-01[Europe/Berln]", "1969-01-01T00:00Z"]) {
+        let set = override_(&["set", "a", "limit=1", "--until", date]);
+        assert!(set.code == 2 && set.err.contains("write a date with its zone"), "{set:?}");
+    }
+    let past = override_(&["set", "a", "limit=1", "--until", "2026-01-01T00:00Z"]);
+    assert!(past.code == 2 && past.err.contains("would have ended"), "{past:?}");
+    let both = override_(&["set", "a", "limit=1", "--until", "2127-03-01T05:00Z", "--for", "1h"]);
+    assert_eq!(both.code, 2, "{both:?}");
 }
 
 #[tokio::test]
