@@ -137,7 +137,7 @@ async fn in_process() -> Result<(), Error> {
     Ok(())
 }
 
-/// Once the keys are there, a call is decided without a lock.
+/// Once the keys are there, a call may be decided without a lock.
 #[tokio::test]
 async fn policies_of_a_call_are_refunded_in_process() {
     let registry = Registry::in_memory();

@@ -47,8 +47,7 @@ pub(crate) trait FewDecision {
     /// Whether the call is admitted.
     fn admitted(&self) -> bool;
 
-    /// Returns the charges of a call that is admitted which its attributes may correct, or that it holds, with what reports the ends of
-    /// holds.
+    /// Returns the charges of an admitted call that are holds or may be corrected, each hold with what reports its end.
     fn refundable(&self) -> impl Iterator<Item = (&'static Definition, PlainReceipt, Option<Arc<Hold>>)>;
 
     /// Returns the decision of a call that is admitted.

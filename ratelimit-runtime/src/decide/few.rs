@@ -161,12 +161,15 @@ impl<const N: usize> FewDecision for Few<'_, N> {
     }
 
     fn refundable(&self) -> impl Iterator<Item = (&'static Definition, PlainReceipt, Option<Arc<Hold>>)> {
-        (0..N).filter_map(|i| match self.charges[i].definition {
-            // That of an attribute lives as long as the process.
-            DefinitionRef::Static(definition) if definition.attribute.refundable => {
+        let refundable = (0..N).filter(|i| self.charges[*i].definition.attribute.refundable);
+        refundable.filter_map(|i| match self.charges[i].definition {
+            DefinitionRef::Static(definition) => {
                 Some((definition, self.receipt(i, self.verdict(i).charge_id), self.observed(i)))
             }
-            _ => None,
+            DefinitionRef::Counted(_) => {
+                debug_assert!(false, "the definition of an attribute lives as long as the process");
+                None
+            }
         })
     }
 

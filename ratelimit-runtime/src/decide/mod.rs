@@ -371,7 +371,7 @@ impl Backend {
     /// that. Otherwise nothing is charged.
     fn admits_list(&self, charges: &Charges<'_>) -> bool {
         let Some(memory) = self.unobserved().filter(|_| !charges.have_failed()) else { return false };
-        // Few that are listed in place are most.
+        // Mostly there are few, all in place.
         match charges.few() {
             Some(few) => admits_all(memory, few.iter().flatten()),
             None => admits_all(memory, charges.iter()),
@@ -402,13 +402,13 @@ impl Backend {
     }
 }
 
-/// Makes charges in process that are no more than numbers, if all are admitted at once. Returns whether it has.
+/// Makes charges in process of which nothing has to be kept, if all are admitted at once. Returns whether it has.
 #[inline(always)]
 fn admits_all<'c>(memory: &MemoryStore, charges: impl Iterator<Item = &'c PolicyCharge<'c>> + Clone) -> bool {
     let is_simple = |(i, charge): (usize, &PolicyCharge<'_>)| {
         let is_bare = !charge.shadow && !charge.definition.attribute.refundable;
-        let is_free = charge.cost == 0 || charge.wait > 0;
-        is_bare && !is_free && charges.clone().take(i).all(|it| it.key != charge.key)
+        let is_asked_at_once = charge.cost > 0 && charge.wait == 0;
+        is_bare && is_asked_at_once && charges.clone().take(i).all(|it| it.key != charge.key)
     };
     charges.clone().enumerate().all(is_simple) && memory.admits_all(charges.map(PolicyCharge::listed))
 }

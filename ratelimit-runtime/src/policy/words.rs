@@ -22,7 +22,7 @@ struct Words<F> {
 /// How many words there may be.
 const MOST: usize = 8;
 
-/// The first word of a window that the first call opens. Small numbers never make this one.
+/// The first word of a window that the first call opens. No small numbers add up to it: that would take eight of 255.
 const OPENED_WINDOW: u64 = u64::MAX;
 
 impl Policy {

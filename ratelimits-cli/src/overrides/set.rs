@@ -26,6 +26,9 @@ use crate::top::Limited;
 /// When a change takes effect.
 const IN_FORCE: &str = "in force within 3 seconds, in programs with `overrides_in_redis()`";
 
+/// How to write when a change ends.
+const DATE: &str = "write a date in a zone, '2027-03-01[America/New_York]', or a time with its offset, 2027-03-01T00:00-05:00";
+
 /// How many keys are named that a change would refuse.
 const NAMED: usize = 10;
 
@@ -47,7 +50,7 @@ pub(crate) struct Set {
     /// End the change after this time, by the clock of Redis: 2h, or 90d.
     #[arg(long = "for", value_name = "TIME", value_parser = lifetime)]
     lifetime: Option<Duration>,
-    /// End the change at this date and time of a zone: '2027-03-01[America/New_York]', or 2027-03-01T00:00-05:00.
+    /// End the change at this date, in a zone, or at this time: '2027-03-01[America/New_York]', or 2027-03-01T00:00-05:00.
     #[arg(long, value_name = "DATE", value_parser = end, conflicts_with = "lifetime")]
     until: Option<u64>,
     #[command(flatten)]
@@ -107,7 +110,7 @@ impl Set {
         let now = now.map_err(|error| self.connection.failure(keyspace, &error))?;
         match self.until {
             Some(until) if until <= now => Err(Failure::Usage(
-                "the change would have ended by the clock of Redis; write a later --until".to_owned(),
+                "this date is in the past by the clock of Redis; write a later --until".to_owned(),
             )),
             until => Ok(until.or_else(|| Some(now.saturating_add(self.lifetime?.as_secs())))),
         }
@@ -212,11 +215,13 @@ fn lifetime(text: &str) -> Result<Duration, &'static str> {
 }
 
 /// Returns a date and time in seconds since the Unix epoch.
-fn end(text: &str) -> Result<u64, &'static str> {
-    let of_zone = text.parse().map(|time: Zoned| time.timestamp());
-    of_zone
-        .or_else(|_| text.parse::<Timestamp>())
-        .ok()
-        .and_then(|time| time.as_second().try_into().ok())
-        .ok_or("write a date with its zone, '2027-03-01[America/New_York]', or a time with its offset, 2027-03-01T00:00-05:00")
+fn end(text: &str) -> Result<u64, String> {
+    // As a time alone, it would be read by its offset, whatever the zone says.
+    let time = match text.contains('[') {
+        true => text.parse().map(|time: Zoned| time.timestamp()),
+        false => text.parse::<Timestamp>(),
+    };
+    let problem = |error| format!("{error}; {DATE}");
+    let seconds = time.map_err(problem)?.as_second();
+    seconds.try_into().map_err(|_| "is before 1970".to_owned())
 }

@@ -27,7 +27,7 @@ impl FromStr for Setting {
             "reason" | "why" => Err("write it as an option: --reason contract".to_owned()),
             "author" => Err("write it as an option: --author ann".to_owned()),
             "until" => {
-                Err("write it as an option, '--until=2027-03-01[America/New_York]' or --for 90d".to_owned())
+                Err("write it as an option: --until '2027-03-01[America/New_York]', or --for 90d".to_owned())
             }
             name => Ok(Setting::Number(name.to_owned(), number(value))),
         }

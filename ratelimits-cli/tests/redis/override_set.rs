@@ -59,22 +59,47 @@ async fn changes_end_by_the_clock_of_redis() {
         let set = override_(&["set", "a", "limit=1", &format!("--for={lifetime}")]);
         assert_eq!(set.code, 2, "{set:?}");
     }
-    // The first of March begins in New York at five by Greenwich.
-    for date in ["2127-03-01[America/New_York]", "2127-03-01T00:00-05:00", "2127-03-01T05:00Z"] {
-        override_(&["set", "a", "limit=1", "--until", date]).success();
-        let listed = override_(&["list", "--json"]).json();
-        assert_eq!(listed["overrides"]["a"]["until"], 4_959_550_800_u64, "{date}");
+}
+
+#[tokio::test]
+async fn changes_end_at_dates() {
+    let server = Server::shared();
+    let namespace = "set-until";
+    let limiter = registry(&server.url(), namespace).await.limiter("a", FixedWindow::new(5, HOUR)).unwrap();
+    limiter.try_acquire(()).await.unwrap();
+    let set = |until: &str, more: &[&str]| {
+        let arguments = ["override", "set", "a", "limit=1", "--namespace", namespace, "--until", until];
+        run(&server.url(), &[&arguments, more].concat())
+    };
+    for (date, until) in [
+        ("2127-03-01[America/New_York]", 4_959_550_800_u64),
+        ("2127-03-01T00:00-05:00", 4_959_550_800),
+        ("2127-03-01T05:00Z", 4_959_550_800),
+        // Clocks there skip this hour, and repeat that one.
+        ("2027-03-14T02:30[America/New_York]", 1_805_009_400),
+        ("2027-11-07T01:30[America/New_York]", 1_825_565_400),
+    ] {
+        let report = set(date, &["--json"]).json();
+        assert_eq!(report["after"]["until"], until, "{date}");
+        assert_eq!(set(date, &["--json", "--dry-run"]).json()["after"]["until"], until, "{date}");
     }
-    let without_zone =
-        ["2127-03-01", "2127-03-01T00:00", "2127-02-30[America/New_York]", "4959550800", "soon"];
-    for date in without_zone.into_iter().chain(["2127-03-01[Europe/Berln]", "1969-01-01T00:00Z"]) {
-        let set = override_(&["set", "a", "limit=1", "--until", date]);
-        assert!(set.code == 2 && set.err.contains("write a date with its zone"), "{set:?}");
+    for (unreadable, problem) in [
+        ("2127-03-01", "write a date in a zone"),
+        ("2127-03-01T00:00", "write a date in a zone"),
+        ("4959550800", "write a date in a zone"),
+        ("soon", "write a date in a zone"),
+        ("2127-02-30[America/New_York]", "day"),
+        ("2127-03-01[Europe/Berln]", "Europe/Berln"),
+        ("2127-03-01T00:00+01:00[Europe/Berln]", "Europe/Berln"),
+        ("2027-07-01T00:00-05:00[America/New_York]", "offset"),
+        ("1969-01-01T00:00Z", "before 1970"),
+        ("1971-01-01T00:00Z", "is in the past"),
+    ] {
+        let run = set(unreadable, &[]);
+        assert!(run.code == 2 && run.err.contains(problem), "{unreadable}: {run:?}");
     }
-    let past = override_(&["set", "a", "limit=1", "--until", "2026-01-01T00:00Z"]);
-    assert!(past.code == 2 && past.err.contains("would have ended"), "{past:?}");
-    let both = override_(&["set", "a", "limit=1", "--until", "2127-03-01T05:00Z", "--for", "1h"]);
-    assert_eq!(both.code, 2, "{both:?}");
+    let both = set("2127-03-01T05:00Z", &["--for", "1h"]);
+    assert!(both.code == 2 && both.err.contains("cannot be used with"), "{both:?}");
 }
 
 #[tokio::test]

@@ -66,7 +66,7 @@ fn text(seen: &Observation<'_>) -> String {
 }
 
 /// How a call ends.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 enum End {
     Value,
     Error,
@@ -105,17 +105,26 @@ async fn stack(user: &str) -> Result<(), Error> {
 #[count_limit(100, "1d", key = user, name = "ends.kept", charge_when = |_| false)]
 #[concurrency_limit(2, key = user, name = "ends.one", cost = 2)]
 #[concurrency_limit(5, key = user, name = "ends.other")]
-async fn holds(user: &str) -> Result<(), Error> {
-    Ok(())
+async fn holds(user: &str, end: End) -> Result<(), Error> {
+    match end {
+        End::Panic => panic!("the case"),
+        End::Never => std::future::pending().await,
+        _ => Ok(()),
+    }
 }
 
-/// Once the keys are there, a call in process is decided without a lock.
+/// Once the keys are there, a call in process may be decided without a lock.
 #[tokio::test]
 async fn holds_of_a_call_each_end_once() {
     let (seen, server) = (Seen::default(), Server::shared());
     for (registry, source) in seen.registries(&server) {
-        for round in 0..4 {
-            registry.scope(holds("ann")).await.unwrap();
+        let mut kept = 100;
+        for end in [End::Value, End::Value, End::Panic, End::Value, End::Never, End::Value] {
+            let call = AssertUnwindSafe(timeout(MOMENT, registry.scope(holds("ann", end)))).catch_unwind();
+            let has_output = matches!(call.await, Ok(Ok(Ok(()))));
+            assert_eq!(has_output, end == End::Value);
+            // Without an output, nothing is given back.
+            kept -= if has_output { 0 } else { 1 };
             let mut seen = seen.take();
             seen.sort();
             let each =
@@ -123,8 +132,8 @@ async fn holds_of_a_call_each_end_once() {
             let other = ["ends.other[ann] × 1 admitted", "ends.other[ann] × 1 released"];
             let expected: Vec<String> =
                 each.iter().chain(&other).map(|it| format!("{it} by {source:?}")).collect();
-            assert_eq!(seen, expected, "round {round}");
-            for (name, all) in [("ends.kept", 100), ("ends.one", 2), ("ends.other", 5)] {
+            assert_eq!(seen, expected, "{end:?}");
+            for (name, all) in [("ends.kept", kept), ("ends.one", 2), ("ends.other", 5)] {
                 let policy = registry.policy(name).unwrap();
                 until("all is given back", SOON, async || {
                     match policy.peek("ann").await.unwrap().remaining {

@@ -156,9 +156,9 @@ async fn holds_beside_another_policy_are_taken_with_it_or_not() {
     .await;
 }
 
-/// The time does not pass, so that what comes after the reset begins when what it forgets did.
+/// Time stands still: the holds after the reset begin in the same microsecond as those before it.
 #[tokio::test]
-async fn calls_from_before_a_reset_end_none_that_begin_after_it() {
+async fn calls_from_before_a_reset_release_no_later_holds() {
     on_each_lane_in_process(async |lane| {
         let three = holds(3).unwrap();
         let two = [Request::new("reset", &three, 2)];

@@ -55,7 +55,7 @@ pub(super) async fn on_each_lane(test: impl AsyncFn(Lane)) {
     }
 }
 
-/// Runs a test on every lane without Redis, for which holds are what processes report.
+/// Runs a test on every lane without Redis, where holds are what processes report.
 pub(super) async fn on_each_lane_in_process(test: impl AsyncFn(Lane)) {
     test(Lane::Model(RefCell::default())).await;
     for store in TestStore::in_process() {

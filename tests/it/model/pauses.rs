@@ -22,8 +22,8 @@ pub(super) struct Pauses {
     forgiven_in: i128,
 }
 
-/// A receipt, and how often its key had been paused and reset when it was given. A later pause voids what a bucket gave, a later reset
-/// what holds gave, even if others begin in the same microsecond.
+/// A receipt, and how often its key had been paused and reset when it was given. A later pause voids the receipt of a bucket, a later
+/// reset that of a hold.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct DatedReceipt {
     pub(super) receipt: Receipt,

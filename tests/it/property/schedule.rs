@@ -253,12 +253,15 @@ fn refund(random: &mut Random, keys: &[TestKey], receipts: usize) -> Refund {
             _ => Refund::Settlement(index, 4, random.pick(&[1, 1, 2, 5, 10, 20, 1000])),
         };
     }
-    let key = random.below(keys.len() as u64) as usize;
+    let mut key = random.below(keys.len() as u64) as usize;
+    // Only the calls themselves end what they hold.
+    for _ in keys.iter().skip(1) {
+        key = if keys[key].holds() { (key + 1) % keys.len() } else { key };
+    }
     let request = request(random, keys, key);
     let request = Request { cost: request.cost.max(1), ..request };
-    // Only the calls themselves end what they hold.
-    let can_be_unchecked = !keys[key].holds();
-    if can_be_unchecked && random.percent(80) { Refund::Unchecked(request) } else { Refund::Debt(request) }
+    let is_unchecked = random.percent(80) && !keys[key].holds();
+    if is_unchecked { Refund::Unchecked(request) } else { Refund::Debt(request) }
 }
 
 /// The keys of one decision are distinct.

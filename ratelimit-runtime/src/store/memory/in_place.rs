@@ -10,7 +10,7 @@ use crate::base::sync::{MutexGuard, spin_loop};
 use crate::key::{Fingerprint, Key};
 use crate::store::charge::{Charge, INLINE, Outcome, Snapshots};
 
-/// The state of a key whose slot this thread holds. It is given back before the slot is, so that nobody who holds that waits for it.
+/// The state of a key whose slot this thread holds. It is unlocked before the slot, so whoever locks the slot next does not wait for it.
 enum HeldState<'a> {
     /// What the slot says.
     Plain(Option<State>),

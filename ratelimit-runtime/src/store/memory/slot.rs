@@ -47,7 +47,7 @@ pub(super) struct Seen {
     pub(super) content: Content,
 }
 
-/// A slot that no other thread writes to. Dropped, it is as before.
+/// A slot that no other thread writes to. Dropped, it is unlocked: as it was, or with what was written.
 #[derive(Debug)]
 pub(super) struct LockedSlot<'a> {
     slot: Slot<'a>,
@@ -182,7 +182,7 @@ impl LockedSlot<'_> {
         self.write(content);
     }
 
-    /// Sets the content, of which readers learn when the slot is unlocked.
+    /// Sets the content. Other threads see it once the slot is unlocked.
     #[inline(always)]
     pub(super) fn write(&mut self, content: Content) {
         // Release, after the lock.

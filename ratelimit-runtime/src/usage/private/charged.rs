@@ -37,9 +37,9 @@ pub struct Charged(Option<Box<Refundable>>);
 
 enum Refundable {
     Nothing,
-    /// That of the only attribute which may correct its charge, in process.
+    /// The only charge that is a hold or may be corrected, in process.
     Plain(Correctable),
-    /// Those of several, in process.
+    /// Several such charges, in process.
     Few(Box<[Correctable]>),
     Any(Box<[(OwnedDefinition, Receipt)]>),
 }
