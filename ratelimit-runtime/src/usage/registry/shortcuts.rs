@@ -28,17 +28,18 @@ use crate::decide::on_store_error::OnStoreError;
 use crate::decide::overrides::OverrideSet;
 use crate::key::name::Name;
 use crate::key::policy_id::PolicyId;
-use crate::policy::Policy;
+use crate::policy::{Algorithm, Policy};
 use crate::store::{MemoryStore, Store};
 use crate::usage::limiter::Limiter;
-use crate::usage::private::{AttributeCall, Used};
+use crate::usage::private::{AttributeCall, Charged, Used};
 
 const SECOND: Duration = Duration::from_secs(1);
 
 /// An attribute of this kind for each policy, which has claimed no name.
 fn attributes(n: u64, kinds: [Kind; POLICIES]) -> Vec<&'static Definition> {
     let attribute = |(i, (policy, kind)): (usize, (Policy, Kind))| {
-        let Kind { is_shadow: shadow, has_charge_when: refundable, is_computed } = kind;
+        let Kind { is_shadow: shadow, has_charge_when, is_computed } = kind;
+        let refundable = has_charge_when || policy.algorithm() == Algorithm::Semaphore;
         let name: &'static str = name(true, i).leak();
         let options = AttributeOptions { index: Some(i), shadow, refundable, ..AttributeOptions::default() };
         let definition = Definition::new(
@@ -60,7 +61,7 @@ fn name(is_attribute: bool, policy: usize) -> String {
     if is_attribute { format!("attribute {policy}") } else { format!("policy {policy}") }
 }
 
-/// A registry, its limiters, what its observers have seen, and the decisions that were not refunded.
+/// A registry, its limiters, what its observers have seen, the decisions that were not refunded, and the calls that last.
 struct Tested {
     registry: Registry,
     limiters: Vec<Limiter>,
@@ -71,6 +72,7 @@ struct Tested {
     has_shortcuts: bool,
     seen: Arc<Mutex<Vec<String>>>,
     decisions: Vec<Decision>,
+    running: Vec<(Option<Charged>, Does)>,
 }
 
 impl Tested {
@@ -107,8 +109,9 @@ impl Tested {
         let limiter = |(i, policy)| registry.limiter(&name(false, i), policy).expect("the policy is valid");
         let limiters = policies(n, SECOND).into_iter().enumerate().map(limiter).collect();
         let attributes = attributes(n, kinds);
-        let decisions = Vec::new();
-        let mut tested = Tested { registry, limiters, attributes, n, kinds, has_shortcuts, seen, decisions };
+        let (decisions, running) = (Vec::new(), Vec::new());
+        let mut tested =
+            Tested { registry, limiters, attributes, n, kinds, has_shortcuts, seen, decisions, running };
         tested.set(&[]);
         tested
     }
@@ -149,7 +152,12 @@ impl Tested {
                 self.set(overrides);
                 String::new()
             }
-            Step::RefundDecision(_) | Step::Pass(_) => String::new(),
+            Step::End(i) if *i < self.running.len() => {
+                let (charged, does) = self.running.swap_remove(*i);
+                end(charged, does);
+                String::new()
+            }
+            Step::RefundDecision(_) | Step::End(_) | Step::Pass(_) => String::new(),
         };
         format!("{said}\n{:?}", std::mem::take(&mut *self.seen.lock().unwrap()))
     }
@@ -187,7 +195,7 @@ impl Tested {
     }
 
     /// Calls a function with these attributes. Their costs are as if they were computed.
-    fn call(&self, asked: &[((usize, u64, u64), Numbers)], does: Does) -> String {
+    fn call(&mut self, asked: &[((usize, u64, u64), Numbers)], does: Does) -> String {
         let backend = self.registry.backend();
         let mut charges = Charges::new(backend.keeps_parts());
         for ((policy, key, cost), numbers) in asked {
@@ -217,21 +225,30 @@ impl Tested {
         let Ok(decision) = backend.decide(&mut charges, &AttributeCall) else {
             panic!("a call in process that does not wait is decided at once");
         };
-        match decision {
-            None => String::new(),
-            Some(Ok(charged)) => {
-                let used = || if does.refunds { Used::Nothing } else { Used::Cost };
-                charged.correct(&(0..POLICIES).map(|index| (index, used())).collect::<Vec<_>>());
-                String::new()
-            }
-            Some(Err(refusal)) => format!("{:?} {}", refusal.policy(), text(&Err(refusal.into_error()))),
+        let charged = match decision.transpose() {
+            Ok(charged) => charged,
+            Err(refusal) => return format!("{:?} {}", refusal.policy(), text(&Err(refusal.into_error()))),
+        };
+        if does.lasts {
+            self.running.push((charged, does));
+        } else {
+            end(charged, does);
         }
+        String::new()
     }
 
     fn said(&mut self, decided: Result<Decision, Error>) -> String {
         let text = text(&decided);
         self.decisions.extend(decided);
         text
+    }
+}
+
+/// Ends a call of attributes, if there is anything of it to correct.
+fn end(charged: Option<Charged>, does: Does) {
+    let used = || if does.refunds { Used::Nothing } else { Used::Cost };
+    if let Some(charged) = charged {
+        charged.correct(&(0..POLICIES).map(|index| (index, used())).collect::<Vec<_>>());
     }
 }
 
@@ -268,7 +285,7 @@ proptest! {
     fn shortcuts_say_what_requests_say(
         n in 1..20_u64,
         is_observed in any::<bool>(),
-        kinds in prop::array::uniform9(kind()),
+        kinds in prop::array::uniform10(kind()),
         steps in prop::collection::vec(step(), 1..40),
     ) {
         let time = Arc::new(AtomicU64::new(1_000_000_000));

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use crate::policy::{FixedWindow, LeakyBucket, Policy, SlidingWindow, TokenBucket};
+use crate::policy::{ConcurrencyLimit, FixedWindow, LeakyBucket, Policy, SlidingWindow, TokenBucket};
 
-pub(super) const POLICIES: usize = 9;
+pub(super) const POLICIES: usize = 10;
 
 /// A policy of each kind, with few permits.
 pub(super) fn policies(n: u64, period: Duration) -> [Policy; POLICIES] {
@@ -20,12 +20,13 @@ pub(super) fn policies(n: u64, period: Duration) -> [Policy; POLICIES] {
         FixedWindow::new(n, period).aligned().into(),
         SlidingWindow::new(n, period).into(),
         SlidingWindow::new(n, period).precision(period / 10).into(),
+        ConcurrencyLimit::new(n).into(),
     ]
 }
 
 /// The number of each policy that overrides change.
 pub(super) const ARGUMENTS: [&str; POLICIES] =
-    ["burst", "burst", "burst", "capacity", "capacity", "limit", "limit", "limit", "limit"];
+    ["burst", "burst", "burst", "capacity", "capacity", "limit", "limit", "limit", "limit", "max"];
 
 #[derive(Clone, Debug)]
 pub(super) enum Step {
@@ -42,6 +43,8 @@ pub(super) enum Step {
     Reset(usize, u64),
     /// Refunds one of the decisions.
     RefundDecision(usize),
+    /// Ends one of the calls of attributes that last.
+    End(usize),
     /// Overrides these, and no others.
     Override(Vec<(Overridden, Setting)>),
     Pass(u64),
@@ -54,6 +57,8 @@ pub(super) struct Does {
     pub(super) refunds: bool,
     /// Whether it may pause its keys, which are completed before it is decided.
     pub(super) pauses: bool,
+    /// Whether it ends in a later step.
+    pub(super) lasts: bool,
 }
 
 /// The numbers of a call, if they are computed.
@@ -123,7 +128,7 @@ fn overridden(policy: impl Strategy<Value = usize>) -> impl Strategy<Value = Ove
 
 pub(super) fn step() -> impl Strategy<Value = Step> {
     // Mostly policies with plain states, and keys that are known.
-    let policy = || prop_oneof![2 => prop::sample::select(vec![0, 3, 5, 6]), 1 => 0..POLICIES];
+    let policy = || prop_oneof![2 => prop::sample::select(vec![0, 3, 5, 6, 9]), 1 => 0..POLICIES];
     let key = || prop_oneof![5 => Just(0_u64), 1 => Just(1)];
     let charge = || (policy(), key(), prop_oneof![1 => Just(0_u64), 5 => 1..4_u64]);
     let numbers = prop_oneof![
@@ -133,8 +138,9 @@ pub(super) fn step() -> impl Strategy<Value = Step> {
     ];
     prop_oneof![
         4 => prop::collection::vec(charge(), 1..5).prop_map(Step::All),
-        8 => (prop::collection::vec((charge(), numbers), 1..5), any::<bool>(), any::<bool>())
-            .prop_map(|(charges, refunds, pauses)| Step::Attributes(charges, Does { refunds, pauses })),
+        8 => (prop::collection::vec((charge(), numbers), 1..5), any::<[bool; 3]>()).prop_map(
+            |(charges, [refunds, pauses, lasts])| Step::Attributes(charges, Does { refunds, pauses, lasts })
+        ),
         6 => charge().prop_map(|(policy, key, cost)| Step::TryAcquire(policy, key, cost)),
         2 => (charge(), 1..4_000_u64)
             .prop_map(|((policy, key, cost), wait)| Step::Acquire(policy, key, cost, wait)),
@@ -142,6 +148,7 @@ pub(super) fn step() -> impl Strategy<Value = Step> {
         1 => charge().prop_map(|(policy, key, cost)| Step::Refund(policy, key, cost)),
         1 => (policy(), key()).prop_map(|(policy, key)| Step::Reset(policy, key)),
         3 => (0..8_usize).prop_map(Step::RefundDecision),
+        3 => (0..4_usize).prop_map(Step::End),
         2 => prop::collection::vec((overridden(policy()), setting()), 0..12).prop_map(Step::Override),
         3 => (1..400_000_u64).prop_map(Step::Pass),
     ]
