@@ -49,16 +49,17 @@ pub(super) enum Receipt {
 
 /// Runs a test on every lane. A new one is a new entry in [`TestStore::all`].
 pub(super) async fn on_each_lane(test: impl AsyncFn(Lane)) {
-    test(Lane::Model(RefCell::default())).await;
-    for store in TestStore::all().await {
-        test(Lane::of(store)).await;
-    }
+    on_model_and(TestStore::all().await, test).await;
 }
 
 /// Runs a test on every lane without Redis, where holds are what processes report.
 pub(super) async fn on_each_lane_in_process(test: impl AsyncFn(Lane)) {
+    on_model_and(TestStore::in_process(), test).await;
+}
+
+async fn on_model_and(stores: impl IntoIterator<Item = TestStore>, test: impl AsyncFn(Lane)) {
     test(Lane::Model(RefCell::default())).await;
-    for store in TestStore::in_process() {
+    for store in stores {
         test(Lane::of(store)).await;
     }
 }

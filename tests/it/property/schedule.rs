@@ -219,10 +219,7 @@ pub(super) fn operation(
 }
 
 fn pause(random: &mut Random, keys: &[TestKey]) -> Operation {
-    let mut key = random.below(keys.len() as u64) as usize;
-    while keys[key].holds() {
-        key = (key + 1) % keys.len();
-    }
+    let key = without_holds(random, keys);
     let TestKey { pairs, period, .. } = &keys[key];
     let micros = match random.below(20) {
         0 => 0,
@@ -253,15 +250,19 @@ fn refund(random: &mut Random, keys: &[TestKey], receipts: usize) -> Refund {
             _ => Refund::Settlement(index, 4, random.pick(&[1, 1, 2, 5, 10, 20, 1000])),
         };
     }
-    let mut key = random.below(keys.len() as u64) as usize;
     // Only the calls themselves end what they hold.
-    for _ in keys.iter().skip(1) {
-        key = if keys[key].holds() { (key + 1) % keys.len() } else { key };
-    }
+    let key = without_holds(random, keys);
     let request = request(random, keys, key);
     let request = Request { cost: request.cost.max(1), ..request };
     let is_unchecked = random.percent(80) && !keys[key].holds();
     if is_unchecked { Refund::Unchecked(request) } else { Refund::Debt(request) }
+}
+
+/// Returns a key that holds nothing, if there is one.
+fn without_holds(random: &mut Random, keys: &[TestKey]) -> usize {
+    let first = random.below(keys.len() as u64) as usize;
+    let mut from_there = (first..first + keys.len()).map(|key| key % keys.len());
+    from_there.find(|key| !keys[*key].holds()).unwrap_or(first)
 }
 
 /// The keys of one decision are distinct.

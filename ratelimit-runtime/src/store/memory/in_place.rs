@@ -109,23 +109,23 @@ impl MemoryStore {
         let mut admitted = true;
         for (charge, lock) in charges.clone().zip(&locks) {
             let found = self.find(charge, lock, now, &mut read)?;
-            let (Found::Plain { admits, .. } | Found::Kept { admits, .. }) = found;
-            if !admits && charge.wait > 0 {
+            if !found.admits() && charge.wait > 0 {
                 return None;
             }
-            admitted &= admits || charge.shadow;
+            admitted &= found.admits() || charge.shadow;
             all_found.push(found);
         }
         for ((ListedCharge { spec, cost, .. }, lock), found) in charges.zip(&mut locks).zip(&mut all_found) {
+            let is_made = admitted && found.admits() && cost > 0;
             match found {
                 // What is only read is unlocked as it was.
-                Found::Plain { admits, after } => {
-                    if let Some(after) = after.filter(|_| admitted && *admits && cost > 0) {
+                Found::Plain { after, .. } => {
+                    if let Some(after) = after.filter(|_| is_made) {
                         lock.write(after);
                     }
                 }
-                Found::Kept { admits, snapshot, state } => {
-                    if admitted && *admits && cost > 0 {
+                Found::Kept { snapshot, state, .. } => {
+                    if is_made {
                         spec.commit(state, *snapshot, now, cost);
                     } else if cost > 0 {
                         spec.undo(state, now);
@@ -251,6 +251,14 @@ impl MemoryStore {
     #[inline(always)]
     fn kept(&self, place: u32, spec: &AlgorithmSpec) -> Option<MutexGuard<'_, Option<State>>> {
         Some(self.slots.states.lock(place)).filter(|state| !fits_slot(state.as_ref(), spec))
+    }
+}
+
+impl Found<'_> {
+    #[inline(always)]
+    fn admits(&self) -> bool {
+        let (Found::Plain { admits, .. } | Found::Kept { admits, .. }) = *self;
+        admits
     }
 }
 
