@@ -9,7 +9,7 @@
 --        two doubles are where they begin and how many they are. Those of all penalties, packed
 -- reply  for each the text of an error, an empty one, CUT if a debt was cut, or STEP and the number of a penalty that was added; or the
 --        text that `correct` returns
-local call, type, KEYS, unpack_struct, pack_struct = redis.pcall, type, KEYS, struct.unpack, struct.pack
+local call, type, tonumber, KEYS, unpack_struct, pack_struct = redis.pcall, type, tonumber, KEYS, struct.unpack, struct.pack
 local match, format, sub = string.match, string.format, string.sub
 local packed, count, reply, first = ARGV[1], #KEYS, {}, 1
 -- What `correct` and `pause` read, as `check` does for a decision.
@@ -151,6 +151,7 @@ while first <= count do
       was, value = value and was, pack_struct('<dd', opened, held)
     end
 
+  --[[ plain_corrections.lua ]]
   -- gcra and adjustable_gcra, which know nothing but when the bucket is full, and whose rate is that of the last charge
   elseif kind == 1 or kind == 5 then
     local tat, plain, shape, latest, credited = 0, true, kind == 1 and fourth or fifth, nil, kind == 1 and third or fourth

@@ -155,7 +155,7 @@ local function correct(key, at)
     args[at], args[at + 1], args[at + 2], args[at + 3]
   local spec = {burst = args[at + 4], refill = args[at + 5], period = args[at + 6]}
   local value = get(key)
-  if not value and cost > 0 then return end
+  if not value and cost >= 0 then return end
   local stored = load(value, spec)
   local bucket = current(stored, spec)
   if cost < 0 then

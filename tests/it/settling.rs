@@ -19,16 +19,21 @@ const HOUR: Duration = Duration::from_secs(3600);
 
 /// Policies of ten permits, of which hardly any come back while a test runs.
 fn policies() -> [Policy; 9] {
+    policies_of(10)
+}
+
+/// The same of as many permits.
+fn policies_of(limit: u64) -> [Policy; 9] {
     [
-        TokenBucket::new("1/h".parse().unwrap()).burst(10).into(),
-        TokenBucket::new("1/h".parse().unwrap()).burst(10).adjustable().into(),
-        TokenBucket::new("1/h".parse().unwrap()).burst(10).borrow().into(),
-        TokenBucket::new("10/h".parse().unwrap()).burst(10).interval_refill().into(),
-        LeakyBucket::draining(10, 10 * HOUR).into(),
-        FixedWindow::new(10, HOUR).into(),
-        FixedWindow::new(10, 1000 * HOUR).aligned().into(),
-        SlidingWindow::new(10, HOUR).into(),
-        SlidingWindow::new(10, HOUR).precision(HOUR / 60).into(),
+        TokenBucket::new("1/h".parse().unwrap()).burst(limit).into(),
+        TokenBucket::new("1/h".parse().unwrap()).burst(limit).adjustable().into(),
+        TokenBucket::new("1/h".parse().unwrap()).burst(limit).borrow().into(),
+        TokenBucket::new("10/h".parse().unwrap()).burst(limit).interval_refill().into(),
+        LeakyBucket::draining(limit, 10 * HOUR).into(),
+        FixedWindow::new(limit, HOUR).into(),
+        FixedWindow::new(limit, 1000 * HOUR).aligned().into(),
+        SlidingWindow::new(limit, HOUR).into(),
+        SlidingWindow::new(limit, HOUR).precision(HOUR / 60).into(),
     ]
 }
 
@@ -216,6 +221,25 @@ async fn callers_that_go_away_lose_no_settlement() {
     let limiter = registry.limiter("settling.dropped", FixedWindow::new(10_000, 24 * HOUR)).unwrap();
     drop_calls_after_their_body(CALLS, |ended| registry.scope(ends(ended))).await;
     until_remaining(&limiter, 10_000 - 2 * CALLS).await;
+}
+
+#[tokio::test]
+async fn settlements_of_each_policy_share_script_calls() {
+    let server = Server::start();
+    let registry = registry(&server);
+    for (i, policy) in policies_of(10_000).into_iter().enumerate() {
+        let limiter = registry.limiter(&format!("many{i}"), policy).unwrap();
+        let mut decisions = Vec::new();
+        for _ in 0..300 {
+            decisions.push(limiter.try_acquire_n((), 5).await.unwrap());
+        }
+        let before = server.script_calls().await;
+        // By turns less and more.
+        (0..).zip(&mut decisions).for_each(|(i, decision)| decision.settle(if i % 2 == 0 { 2 } else { 6 }));
+        until_remaining(&limiter, 10_000 - 150 * 2 - 150 * 6).await;
+        let calls = server.script_calls().await - before;
+        assert!(calls < 150, "policy {i}: {calls}");
+    }
 }
 
 #[tokio::test]

@@ -84,6 +84,14 @@ impl Load {
         Usage { calls, wall, client, server: self.server_time() - server }
     }
 
+    /// The same, with what the server is sent later because of these calls.
+    pub(super) fn measure_all(&self, tasks: usize, operation: &Operation) -> Usage {
+        let server = self.server_time();
+        let usage = self.measure(tasks, operation);
+        self.block_on(async { sleep(DURATION).await });
+        Usage { server: self.server_time() - server, ..usage }
+    }
+
     /// The median duration of one call in microseconds, with nothing else in flight.
     pub(crate) fn latency(&self, operation: &Operation) -> f64 {
         let mut durations = self.block_on(async {

@@ -8,6 +8,7 @@ pub(crate) mod load;
 mod script;
 mod scripts;
 mod server;
+mod settling;
 
 use crate::table::{self, Options};
 use bench::Bench;
@@ -21,6 +22,7 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
     lines.extend(library::lines(&bench));
     lines.extend(scripts::windows(&bench));
     lines.extend(answered_locally::lines(&bench)?);
+    lines.extend(settling::lines(&bench));
     let lines = lines.into_iter().map(|line| line.in_turns(TURNS)).collect();
     table::run("In Redis", lines, 5, options);
     Ok(())

@@ -34,8 +34,10 @@ pub enum CorrectionKind {
 pub(crate) enum Urgency {
     /// Before what the caller asks next, mostly.
     AtOnce,
-    /// Together with others, by a task, so that they take none of the caller's time.
+    /// By a task, so that they take none of the caller's time.
     Soon,
+    /// The same, but some milliseconds later if others have just been sent, so that fewer calls take them all.
+    Gathered,
 }
 
 /// How much of a correction was made.

@@ -142,7 +142,7 @@ impl Receipt {
         receipts: impl IntoIterator<Item = (Receipt, Option<u64>)>,
         done: impl FnOnce(Result<Corrected, StoreError>) + Send + 'static,
     ) {
-        let (mut store, mut corrections, mut urgency) = (None, Vec::new(), Urgency::Soon);
+        let (mut store, mut corrections, mut urgency) = (None, Vec::new(), Urgency::Gathered);
         for (receipt, used) in receipts {
             match used {
                 Some(used) => corrections.extend(receipt.settlements(&[used])),
@@ -167,7 +167,7 @@ impl Receipt {
         used: &[u64],
         done: impl FnOnce(Result<Corrected, StoreError>) + Send + 'static,
     ) {
-        self.store.correct(None, self.settlements(used), Urgency::Soon, done);
+        self.store.correct(None, self.settlements(used), Urgency::Gathered, done);
     }
 
     /// Whether a charge is of a policy that cannot be settled.

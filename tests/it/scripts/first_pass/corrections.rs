@@ -84,7 +84,10 @@ fn random_corrections(
                     random.pick(&[0, 1, 1, 1, 2, 3, 5, 10, 11, 1000, u64::MAX])
                 }
             };
-            let has_many = matches!(algorithm(algorithms, key), Algorithm::Computed | Algorithm::Settled);
+            let has_many = matches!(
+                algorithm(algorithms, key),
+                Algorithm::Computed | Algorithm::Settled | Algorithm::ComputedInterval
+            );
             let policy = if has_many && random.below(8) == 0 { key ^ 1 } else { key };
             all.push(Numbered { key, policy, cost, kind });
         }
@@ -124,11 +127,28 @@ async fn fixed_windows_are_corrected_as_in_full() {
 }
 
 #[tokio::test]
+async fn sliding_windows_are_corrected_as_in_full() {
+    compare(&[Algorithm::SlidingWindow]).await;
+}
+
+#[tokio::test]
+async fn calendar_windows_are_corrected_as_in_full() {
+    compare(&[Algorithm::Calendar]).await;
+}
+
+#[tokio::test]
+async fn changing_refills_are_corrected_as_in_full() {
+    compare(&[Algorithm::ComputedInterval]).await;
+}
+
+#[tokio::test]
 async fn mixed_keys_are_corrected_as_in_full() {
     compare(&[
         Algorithm::Settled,
         Algorithm::FixedWindow,
         Algorithm::SlidingWindow,
+        Algorithm::Calendar,
+        Algorithm::ComputedInterval,
         Algorithm::Interval,
         Algorithm::Computed,
         Algorithm::Bucket,

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use ratelimit_runtime::CalendarPeriod;
 use ratelimit_runtime::store::AlgorithmSpec;
 
 use super::SECOND;
@@ -11,6 +12,7 @@ use crate::support::random::Random;
 /// The microseconds of a full bucket, and of most windows.
 const PERIOD: u64 = 5 * SECOND;
 const PRECISION: u64 = SECOND / 2;
+const DAY: u64 = 86_400 * SECOND;
 
 /// Running totals wrap here.
 const WRAP: u64 = 1 << 50;
@@ -25,6 +27,9 @@ pub(super) enum Algorithm {
     Interval,
     Computed,
     Settled,
+    /// Days in UTC.
+    Calendar,
+    ComputedInterval,
 }
 
 pub(super) enum Value {
@@ -66,6 +71,10 @@ impl Algorithm {
             Algorithm::Settled => {
                 policies::adjustable::settled(limit / 5, Duration::from_secs(1), limit, false)
             }
+            Algorithm::ComputedInterval => {
+                policies::adjustable::interval_refill(limit / 5, Duration::from_secs(1), limit)
+            }
+            Algorithm::Calendar => policies::calendar_window(limit, CalendarPeriod::Day, "UTC"),
         };
         pair.expect("the policy is valid").spec
     }
@@ -108,6 +117,10 @@ fn any(algorithm: Algorithm, key: u64, random: &mut Random, now: u64) -> Option<
         Algorithm::Interval => interval(random, now, if key.is_multiple_of(2) { 1 } else { 2 }),
         Algorithm::Computed => computed(random, now, if key.is_multiple_of(2) { 1.0 } else { 0.5 }),
         Algorithm::Settled => settled(random, now, if key.is_multiple_of(2) { 1.0 } else { 0.5 }),
+        Algorithm::Calendar => calendar(random, now),
+        Algorithm::ComputedInterval => {
+            computed_interval(random, now, if key.is_multiple_of(2) { 1 } else { 2 })
+        }
     }
 }
 
@@ -322,4 +335,57 @@ fn sliding_window(random: &mut Random, now: u64, precision: u64) -> Option<(Valu
         }
     }
     Some((Value::List(elements), ends))
+}
+
+fn computed_interval(random: &mut Random, now: u64, refill: u64) -> Option<(Value, u64)> {
+    let anchor = match random.below(10) {
+        0 | 1 => return None,
+        2..=6 => now - random.between(0, 6 * SECOND),
+        7 => now - SECOND * random.below(6),
+        8 => now,
+        // Another process whose clock is ahead.
+        _ => now + random.between(1, PERIOD),
+    };
+    let missing: u64 = random.pick(&[0, 1, 2, 3, 5, 10, 10, 12]);
+    let refill = if random.below(8) == 0 { 3 } else { refill };
+    let credited = random.pick(&[0, 0, 1, 2, WRAP - 1]);
+    let till = if credited == 0 { 0 } else { anchor + SECOND * random.below(12) };
+    let slot = random.pick(&[0, 0, 0, now - SECOND, now, now + SECOND]);
+    let changed = random.pick(&[anchor, anchor - SECOND, now - 10 * SECOND, now]);
+    let ends = (anchor + missing.div_ceil(refill) * SECOND).max(till).max(now);
+    let mut numbers = [anchor, missing, credited, till, slot, refill, changed].map(|it| it.to_string());
+    if random.below(10) == 0 {
+        let index = random.below(7) as usize;
+        numbers[index] = random.pick(&["x", "-5", "0", "9007199254740993", ".5", ""]).to_owned();
+    }
+    Some((numbers.join(" ").into(), ends))
+}
+
+fn calendar(random: &mut Random, now: u64) -> Option<(Value, u64)> {
+    let today = now - now % DAY;
+    let opened = match random.below(8) {
+        0 => return None,
+        1 => today - random.between(1, 3 * DAY),
+        // Another process whose clock is ahead.
+        2 => now + random.between(1, DAY),
+        3 => today,
+        _ => now - random.below(now - today + 1),
+    };
+    let mut ends = opened - opened % DAY + DAY;
+    if random.below(8) == 0 {
+        ends = random.pick(&[now, now + 1, opened + 3 * DAY, opened + 30 * DAY]);
+    }
+    let pays = random.pick(&[0, 1, 5, 5, 10, 10, 12]);
+    let used = random.pick(&[0, 1, 2, 3, 5, 7, 10, 11, 30]);
+    let mut numbers = [opened, used, ends, pays].map(|number| number as f64);
+    if random.below(8) == 0 {
+        let index = random.below(4) as usize;
+        numbers[index] = random.pick(&[-5.0, numbers[index] + 0.5, 1e300, f64::NAN, f64::INFINITY, 9.0]);
+    }
+    let value = match random.below(12) {
+        0 => [numbers[0], numbers[1]].into(),
+        1 => Value::List(vec![now.to_string(), "1".into()]),
+        _ => numbers.into(),
+    };
+    Some((value, ends.max(now) + DAY / 2))
 }

@@ -56,6 +56,8 @@ pub(super) const MAX_WEIGHT: usize = 1000;
 const IN_FULL: usize = MAX_WEIGHT / 9;
 /// That of a correction by the pass, of a key of its own, counted twice, because the pass leaves as many as it likes to the functions.
 const CORRECTION: usize = 40;
+/// That of another one of the same key that follows it.
+pub(super) const REPEATED: usize = 15;
 
 /// No more decisions share a call, because those that a pass leaves to the functions take a call more for each nine of them.
 const MOST_TOGETHER: usize = 50;
@@ -222,11 +224,12 @@ pub(super) fn weight(correction: &Correction) -> usize {
         AlgorithmSpec::Gcra(_)
         | AlgorithmSpec::AdjustableGcra(_)
         | AlgorithmSpec::SettledGcra(_)
-        | AlgorithmSpec::FixedWindow(_) => true,
-        AlgorithmSpec::CalendarWindow(_)
-        | AlgorithmSpec::SlidingWindow(_)
-        | AlgorithmSpec::IntervalBucket(_)
-        | AlgorithmSpec::WarmingUp(_) => false,
+        | AlgorithmSpec::FixedWindow(_)
+        | AlgorithmSpec::CalendarWindow(_)
+        | AlgorithmSpec::SlidingWindow(_) => true,
+        // Only the form for numbers that change has a pass.
+        AlgorithmSpec::IntervalBucket(spec) => spec.adjustable,
+        AlgorithmSpec::WarmingUp(_) => false,
         AlgorithmSpec::Holds(_) => {
             matches!(correction.kind, CorrectionKind::Holds(Sent { message: Message::Release(_), .. }))
         }

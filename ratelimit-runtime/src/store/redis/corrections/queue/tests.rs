@@ -1,0 +1,75 @@
+use super::*;
+use crate::TokenBucket;
+use crate::key::Key;
+use crate::policy::Policy;
+
+fn call(keys: &[&str], urgency: Urgency) -> CallCorrections {
+    let policy = Policy::from(TokenBucket::per_second(1).burst(10));
+    let correction = |key: &&str| Correction::refund(Key::raw(*key), policy.spec().unwrap(), 1, None);
+    CallCorrections::new(keys.iter().map(correction).collect(), urgency, None, Box::new(drop))
+}
+
+/// Returns the keys of the corrections that share the next call.
+fn taken(queue: &mut Queue, task: Task) -> Vec<String> {
+    let batch = queue.take(task);
+    let keys = batch.iter().flat_map(|call| &call.corrections);
+    keys.map(|correction| key_text(&correction.key).unwrap().to_owned()).collect()
+}
+
+#[test]
+fn gathered_corrections_share_a_task_and_those_of_a_key_follow_each_other() {
+    let mut queue = Queue::default();
+    assert_eq!(queue.push(call(&["a"], Urgency::Gathered)), Some(Task::Gathered));
+    for key in ["b", "a", "c", "b", "a"] {
+        assert_eq!(queue.push(call(&[key], Urgency::Gathered)), None);
+    }
+    let keys = taken(&mut queue, Task::Gathered);
+    assert_eq!(keys.len(), 6);
+    assert_eq!(keys.chunk_by(|one, other| one == other).count(), 3, "{keys:?}");
+    assert!(!queue.has_due());
+    assert!(taken(&mut queue, Task::Gathered).is_empty());
+    assert!(queue.end(Task::Gathered));
+}
+
+#[test]
+fn more_of_one_key_than_of_many_share_a_call() {
+    let (mut same, mut different) = (Queue::default(), Queue::default());
+    for i in 0..200 {
+        same.push(call(&["a"], Urgency::Gathered));
+        different.push(call(&[&i.to_string()], Urgency::Gathered));
+    }
+    let of_one = taken(&mut same, Task::Gathered).len();
+    let of_many = taken(&mut different, Task::Gathered).len();
+    assert!(of_one > 2 * of_many && of_one < 200, "{of_one} and {of_many}");
+    assert!(same.has_due());
+}
+
+#[test]
+fn what_was_gathered_of_a_key_is_not_overtaken() {
+    let mut queue = Queue::default();
+    queue.push(call(&["a"], Urgency::Gathered));
+    queue.push(call(&["b"], Urgency::Gathered));
+    // Some are due already, and some are gathered since.
+    let filling = (0..200).map(|i| i.to_string());
+    filling.for_each(|key| assert_eq!(queue.push(call(&[&key], Urgency::Gathered)), None));
+    taken(&mut queue, Task::Gathered);
+    assert!(queue.has_due());
+    queue.push(call(&["x", "late"], Urgency::Gathered));
+    assert_eq!(queue.push(call(&["late"], Urgency::AtOnce)), Some(Task::Waiting));
+    assert_eq!(taken(&mut queue, Task::Waiting), ["x", "late", "late"]);
+
+    let due = key_text(&queue.due[0].corrections[0].key).unwrap().to_owned();
+    queue.push(call(&[&due], Urgency::Soon));
+    assert_eq!(taken(&mut queue, Task::Waiting), [due.as_str(), due.as_str()]);
+    let rest = queue.into_calls().flat_map(|call| call.keys().collect::<Vec<_>>());
+    assert_eq!(rest.filter(|key| *key == Key::raw(due.as_str()).fingerprint()).count(), 0);
+}
+
+#[test]
+fn tasks_are_added_while_much_is_gathered() {
+    let mut queue = Queue::default();
+    let tasks = (0..3 * MOST_GATHERED).filter_map(|_| queue.push(call(&["a"], Urgency::Gathered)));
+    assert_eq!(tasks.count(), 3);
+    assert!(!queue.end(Task::Gathered));
+    assert_eq!(queue.into_calls().count(), 3 * MOST_GATHERED);
+}
