@@ -46,6 +46,5 @@ mod settling;
 mod simulation;
 mod suggestions;
 mod support;
-mod ui;
 mod unsatisfiable;
 mod waiting;

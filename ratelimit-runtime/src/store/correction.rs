@@ -35,6 +35,7 @@ pub(crate) enum Urgency {
     /// Before what the caller asks next, mostly.
     AtOnce,
     /// By a task, so that they take none of the caller's time.
+    #[cfg(feature = "redis")]
     Soon,
     /// The same, but some milliseconds later if others have just been sent, so that fewer calls take them all.
     Gathered,

@@ -4,7 +4,7 @@
 
 mod queue;
 
-use std::collections::hash_map::Entry;
+use std::collections::hash_map::{Entry, OccupiedEntry};
 use std::future::pending;
 use std::mem;
 use std::pin::pin;
@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::FutureExt;
+use futures_util::future::join_all;
 use tokio::runtime::{Handle, Id};
 use tokio::time::Instant;
 
@@ -26,6 +27,9 @@ use crate::store::error::StoreError;
 
 /// How long what calls have used is gathered once some was sent.
 const GATHERING: Duration = Duration::from_millis(50);
+
+/// How many calls send at once what was gathered: few, so that decisions come between them, but not one if Redis is far away.
+const GATHERED_AT_ONCE: usize = 4;
 
 /// The corrections of a store that wait, and the tasks that send them.
 #[derive(Clone, Debug, Default)]
@@ -106,11 +110,11 @@ impl Corrections {
 impl Sender {
     async fn run(mut self) {
         loop {
-            let batch = self.take();
-            if batch.is_empty() {
+            let batches = self.take();
+            if batches.is_empty() {
                 return;
             }
-            self.correct(batch).await;
+            join_all(batches.into_iter().map(|batch| self.correct(batch))).await;
             if self.task == Task::Gathered && !self.has_due() {
                 // Without timers, none waits.
                 let _ = until(&self.runtime, Instant::now() + GATHERING, pin!(pending::<()>())).await;
@@ -118,18 +122,32 @@ impl Sender {
         }
     }
 
-    /// Takes the corrections of the next call. If there are none, the queue counts this task no longer.
-    fn take(&mut self) -> Vec<CallCorrections> {
+    /// Takes the corrections of the next calls to Redis. If there are none, the queue counts this task no longer.
+    fn take(&mut self) -> Vec<Vec<CallCorrections>> {
         let mut queues = self.queues.lock();
         let Entry::Occupied(mut entry) = queues.entry(self.id) else { return Vec::new() };
-        let batch = entry.get_mut().take(self.task);
-        if batch.is_empty() {
+        let (queue, mut batches) = (entry.get_mut(), Vec::new());
+        let most = if self.task == Task::Gathered { GATHERED_AT_ONCE } else { 1 };
+        while batches.len() < most && (batches.is_empty() || queue.has_due()) {
+            batches.push(queue.take(self.task));
+        }
+        batches.retain(|batch| !batch.is_empty());
+        if batches.is_empty() {
             self.counted = false;
-            if entry.get_mut().end(self.task) {
-                entry.remove();
+            let left = end(entry, self.task);
+            drop(queues);
+            self.hand_over(left);
+        }
+        batches
+    }
+
+    /// Leaves to another runtime what has no task here.
+    fn hand_over(&self, left: Option<Queue>) {
+        for call in left.into_iter().flat_map(Queue::into_calls) {
+            if BACKGROUND.handle().is_ok_and(|background| background.id() != self.runtime.id()) {
+                self.queues.push_in_background(&self.client, call);
             }
         }
-        batch
     }
 
     fn has_due(&self) -> bool {
@@ -173,24 +191,20 @@ fn common(results: impl IntoIterator<Item = Result<Corrected, StoreError>>) -> R
     results.into_iter().try_fold(Corrected::Whole, |all, result| result.map(|one| all.and(one)))
 }
 
+/// Counts a task no longer. Returns what has none then.
+fn end(mut entry: OccupiedEntry<'_, QueueId, Queue>, task: Task) -> Option<Queue> {
+    entry.get_mut().end(task).then(|| entry.remove())
+}
+
 /// A runtime that ends leaves what has not been sent to another.
 impl Drop for Sender {
     fn drop(&mut self) {
-        if !self.counted {
-            return;
-        }
-        let left = {
+        if self.counted {
             let mut queues = self.queues.lock();
-            let Entry::Occupied(mut entry) = queues.entry(self.id) else { return };
-            if !entry.get_mut().end(self.task) {
-                return;
-            }
-            entry.remove()
-        };
-        for call in left.into_calls() {
-            if BACKGROUND.handle().is_ok_and(|background| background.id() != self.runtime.id()) {
-                self.queues.push_in_background(&self.client, call);
-            }
+            let Entry::Occupied(entry) = queues.entry(self.id) else { return };
+            let left = end(entry, self.task);
+            drop(queues);
+            self.hand_over(left);
         }
     }
 }

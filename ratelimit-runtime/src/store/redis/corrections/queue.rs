@@ -11,7 +11,7 @@ use crate::store::denials::Denials;
 use crate::store::error::StoreError;
 use crate::store::redis::client::Client;
 use crate::store::redis::cluster::common_slot;
-use crate::store::redis::scripts::{MAX_WEIGHT, REPEATED, key_text, weight};
+use crate::store::redis::scripts::{MAX_WEIGHT, key_text, weight};
 
 /// The tasks that send what waits, unless that is much. Few of these corrections are sent together, but each at once.
 const USUAL_SENDERS: usize = 8;
@@ -19,7 +19,7 @@ const USUAL_SENDERS: usize = 8;
 /// The same for those that are sent soon: what comes while one is under way is sent together.
 const SENDERS_SOON: usize = 1;
 
-/// Of how many calls a task gathers the corrections. There are more of them only if Redis hardly responds.
+/// Of how many calls a task gathers the corrections. There are more of them only if Redis responds slowly.
 const MOST_GATHERED: usize = 4000;
 
 #[derive(Debug, Default)]
@@ -65,10 +65,10 @@ impl Queue {
                 return is_needed.then_some(Task::Gathered);
             }
         };
-        // None overtakes another of its key: after a pause, less of a charge would be given back.
-        let mut calls = self.take_related(&call);
+        // What waits for a key goes before its pause, after which a receipt is worth nothing.
+        let mut calls = if call.pauses() { self.take_related(&call) } else { Vec::new() };
         calls.push(call);
-        self.weight += calls.iter().map(CallCorrections::weight).sum::<usize>();
+        self.weight += calls.iter().map(|call| call.weight(false)).sum::<usize>();
         self.waiting.extend(calls);
         let is_needed = self.senders < usual_senders || self.weight >= MAX_WEIGHT;
         self.senders += usize::from(is_needed);
@@ -92,7 +92,7 @@ impl Queue {
         while let Some(call) = from.front() {
             let key = call.first_key();
             let is_repeated = key == last_key && call.corrections.len() == 1;
-            weight += if is_repeated { REPEATED } else { call.weight() };
+            weight += call.weight(is_repeated);
             if weight > MAX_WEIGHT && !batch.is_empty() {
                 break;
             }
@@ -100,7 +100,7 @@ impl Queue {
             batch.extend(from.pop_front());
         }
         if task == Task::Waiting {
-            self.weight -= batch.iter().map(CallCorrections::weight).sum::<usize>();
+            self.weight -= batch.iter().map(|call| call.weight(false)).sum::<usize>();
         }
         batch
     }
@@ -181,8 +181,14 @@ impl CallCorrections {
         self.corrections.iter().map(|correction| correction.key.fingerprint())
     }
 
-    fn weight(&self) -> usize {
-        self.corrections.iter().map(weight).sum()
+    fn pauses(&self) -> bool {
+        let is_pause =
+            |kind: CorrectionKind| matches!(kind, CorrectionKind::Pause | CorrectionKind::Penalty(_));
+        self.corrections.iter().any(|correction| is_pause(correction.kind))
+    }
+
+    fn weight(&self, is_repeated: bool) -> usize {
+        self.corrections.iter().map(|correction| weight(correction, is_repeated)).sum()
     }
 
     fn finish(&mut self, result: Result<Corrected, StoreError>) {

@@ -56,8 +56,8 @@ pub(super) const MAX_WEIGHT: usize = 1000;
 const IN_FULL: usize = MAX_WEIGHT / 9;
 /// That of a correction by the pass, of a key of its own, counted twice, because the pass leaves as many as it likes to the functions.
 const CORRECTION: usize = 40;
-/// That of another one of the same key that follows it.
-pub(super) const REPEATED: usize = 15;
+/// That of another one of the same key, which follows it.
+const REPEATED: usize = 15;
 
 /// No more decisions share a call, because those that a pass leaves to the functions take a call more for each nine of them.
 const MOST_TOGETHER: usize = 50;
@@ -218,26 +218,27 @@ impl fmt::Debug for Script {
 }
 
 /// Returns what a correction takes, as [`MAX_WEIGHT`] counts it. One that the pass leaves to the functions, because of its state, takes
-/// twice as long.
-pub(super) fn weight(correction: &Correction) -> usize {
-    let in_pass = match correction.spec {
-        AlgorithmSpec::Gcra(_)
-        | AlgorithmSpec::AdjustableGcra(_)
-        | AlgorithmSpec::SettledGcra(_)
-        | AlgorithmSpec::FixedWindow(_)
-        | AlgorithmSpec::CalendarWindow(_)
-        | AlgorithmSpec::SlidingWindow(_) => true,
-        // Only the form for numbers that change has a pass.
-        AlgorithmSpec::IntervalBucket(spec) => spec.adjustable,
-        AlgorithmSpec::WarmingUp(_) => false,
-        AlgorithmSpec::Holds(_) => {
-            matches!(correction.kind, CorrectionKind::Holds(Sent { message: Message::Release(_), .. }))
+/// twice as long. `is_repeated` if another one of the same key comes before it, which has read that key.
+pub(super) fn weight(correction: &Correction, is_repeated: bool) -> usize {
+    let in_pass = if is_repeated { REPEATED } else { CORRECTION };
+    match (&correction.kind, &correction.spec) {
+        (CorrectionKind::Holds(Sent { message: Message::Release(_), .. }), _) => in_pass,
+        (CorrectionKind::Holds(_) | CorrectionKind::Pause | CorrectionKind::Penalty(_), _) => IN_FULL,
+        (
+            _,
+            AlgorithmSpec::Gcra(_)
+            | AlgorithmSpec::AdjustableGcra(_)
+            | AlgorithmSpec::SettledGcra(_)
+            | AlgorithmSpec::FixedWindow(_)
+            | AlgorithmSpec::CalendarWindow(_),
+        ) => in_pass,
+        (_, AlgorithmSpec::IntervalBucket(spec)) if spec.adjustable => in_pass,
+        // All entries after the one of a receipt change, and a log has many of them.
+        (CorrectionKind::Refund(_), AlgorithmSpec::SlidingWindow(spec)) if spec.precision == 0 => IN_FULL,
+        (_, AlgorithmSpec::SlidingWindow(_)) => 2 * in_pass,
+        (_, AlgorithmSpec::IntervalBucket(_) | AlgorithmSpec::WarmingUp(_) | AlgorithmSpec::Holds(_)) => {
+            IN_FULL
         }
-    };
-    if in_pass && !matches!(correction.kind, CorrectionKind::Pause | CorrectionKind::Penalty(_)) {
-        CORRECTION
-    } else {
-        IN_FULL
     }
 }
 

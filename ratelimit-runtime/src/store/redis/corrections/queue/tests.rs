@@ -1,12 +1,19 @@
+use std::time::Duration;
+
 use super::*;
-use crate::TokenBucket;
 use crate::key::Key;
 use crate::policy::Policy;
+use crate::{SlidingWindow, TokenBucket};
 
 fn call(keys: &[&str], urgency: Urgency) -> CallCorrections {
     let policy = Policy::from(TokenBucket::per_second(1).burst(10));
     let correction = |key: &&str| Correction::refund(Key::raw(*key), policy.spec().unwrap(), 1, None);
     CallCorrections::new(keys.iter().map(correction).collect(), urgency, None, Box::new(drop))
+}
+
+fn pause(key: &str, urgency: Urgency) -> CallCorrections {
+    let spec = Policy::from(TokenBucket::per_second(1)).spec().unwrap();
+    CallCorrections::new(vec![Correction::pause(Key::raw(key), spec, 1)], urgency, None, Box::new(drop))
 }
 
 /// Returns the keys of the corrections that share the next call.
@@ -45,7 +52,7 @@ fn more_of_one_key_than_of_many_share_a_call() {
 }
 
 #[test]
-fn what_was_gathered_of_a_key_is_not_overtaken() {
+fn what_was_gathered_of_a_key_goes_before_its_pause() {
     let mut queue = Queue::default();
     queue.push(call(&["a"], Urgency::Gathered));
     queue.push(call(&["b"], Urgency::Gathered));
@@ -55,14 +62,25 @@ fn what_was_gathered_of_a_key_is_not_overtaken() {
     taken(&mut queue, Task::Gathered);
     assert!(queue.has_due());
     queue.push(call(&["x", "late"], Urgency::Gathered));
-    assert_eq!(queue.push(call(&["late"], Urgency::AtOnce)), Some(Task::Waiting));
+    assert_eq!(queue.push(pause("late", Urgency::AtOnce)), Some(Task::Waiting));
     assert_eq!(taken(&mut queue, Task::Waiting), ["x", "late", "late"]);
 
     let due = key_text(&queue.due[0].corrections[0].key).unwrap().to_owned();
-    queue.push(call(&[&due], Urgency::Soon));
+    queue.push(pause(&due, Urgency::Soon));
     assert_eq!(taken(&mut queue, Task::Waiting), [due.as_str(), due.as_str()]);
     let rest = queue.into_calls().flat_map(|call| call.keys().collect::<Vec<_>>());
     assert_eq!(rest.filter(|key| *key == Key::raw(due.as_str()).fingerprint()).count(), 0);
+}
+
+#[test]
+fn receipts_of_logs_do_not_fill_a_call() {
+    let mut queue = Queue::default();
+    let spec = Policy::from(SlidingWindow::new(10, Duration::from_secs(1))).spec().unwrap();
+    for _ in 0..200 {
+        let refund = Correction::refund(Key::raw("a"), spec, 1, None);
+        queue.push(CallCorrections::new(vec![refund], Urgency::Gathered, None, Box::new(drop)));
+    }
+    assert_eq!(taken(&mut queue, Task::Gathered).len(), 9);
 }
 
 #[test]

@@ -3,6 +3,6 @@
 #[test]
 fn compile_errors() {
     let cases = trybuild::TestCases::new();
-    cases.compile_fail("tests/ui/fail/*.rs");
-    cases.pass("tests/ui/pass/*.rs");
+    cases.compile_fail("fail/*.rs");
+    cases.pass("pass/*.rs");
 }
