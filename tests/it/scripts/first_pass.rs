@@ -188,7 +188,7 @@ async fn compare(algorithms: Algorithms, may_vary: bool, deniable: &[&str]) {
     let mut fixture = Fixture::start().await;
     let stores = stores(&mut fixture).await;
     let random = Random::seeded();
-    for run in 0..budget(1500, 50_000) {
+    for run in 0..budget(800, 50_000) {
         let random = &mut random.run(run);
         let (now, tested, full) = &stores[random.below(CLOCKS) as usize];
         let denied = (run % 3 > 0).then(|| random.pick(deniable));
