@@ -9,6 +9,8 @@ use ratelimits::{
     count_limit, rate_limit, window_limit,
 };
 
+use tokio::runtime::Builder;
+
 use crate::refunds::{drop_calls_after_their_body, registry};
 use crate::support::log_capture::LogCapture;
 use crate::support::registries::on_each_registry;
@@ -239,6 +241,29 @@ async fn settlements_of_each_policy_share_script_calls() {
         until_remaining(&limiter, 10_000 - 150 * 2 - 150 * 6).await;
         let calls = server.script_calls().await - before;
         assert!(calls < 150, "policy {i}: {calls}");
+    }
+}
+
+#[test]
+fn settlements_outlive_their_runtime() {
+    const EACH: u64 = 50;
+    let server = Server::start();
+    let registry = registry(&server);
+    let limiter = registry.limiter("ended", FixedWindow::new(1000, HOUR)).unwrap();
+    let runtime = || Builder::new_current_thread().enable_all().build().unwrap();
+    for round in 0..3 {
+        let left = 1000 - 2 * EACH * round;
+        runtime().block_on(async {
+            let mut decisions = Vec::new();
+            for _ in 0..EACH {
+                decisions.push(limiter.try_acquire_n((), 5).await.unwrap());
+            }
+            decisions[0].settle(2);
+            until_remaining(&limiter, left - 5 * (EACH - 1) - 2).await;
+            // These are gathered, as one was sent just before.
+            decisions.iter_mut().skip(1).for_each(|decision| decision.settle(2));
+        });
+        runtime().block_on(until_remaining(&limiter, left - 2 * EACH));
     }
 }
 
