@@ -10,7 +10,7 @@
 -- reply  for each the text of an error, an empty one, CUT if a debt was cut, or STEP and the number of a penalty that was added; or the
 --        text that `correct` returns
 local call, type, tonumber, KEYS, unpack_struct, pack_struct = redis.pcall, type, tonumber, KEYS, struct.unpack, struct.pack
-local match, format, sub = string.match, string.format, string.sub
+local match, format, sub, ceil = string.match, string.format, string.sub, math.ceil
 local packed, count, reply, first = ARGV[1], #KEYS, {}, 1
 -- What `correct` and `pause` read, as `check` does for a decision.
 local args

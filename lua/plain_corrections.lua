@@ -47,9 +47,7 @@
         n = #elements
         known = n + 1
         plain = n == 0 and not elements.err or n > 1 and n % 2 == 1
-        if n == 0 or not plain then
-          -- Nothing to read.
-        else
+        if plain and n > 0 then
           is_longer = n == read
           local head = is_longer and call('LRANGE', key, '0', '1') or elements
           before_oldest, oldest = tonumber(head[1]), tonumber(head[2])
@@ -154,17 +152,16 @@
       if anchor then
         anchor, missing, total, till, slot, refill, since =
           anchor + 0, missing + 0, total + 0, till + 0, slot + 0, refill + 0, since + 0
-        local rounded = missing + refill - 1
-        was = anchor + (rounded - rounded % refill) / refill * period
+        was = anchor + ceil(missing / refill) * period
         if was < till then was = till end
         -- As `load` and `current` of interval_bucket.lua. Nothing compares with what is no number.
         plain = refill == own and anchor <= now and slot <= now and missing <= 4503599627370496 and was <= 9007199254740992
           and was - anchor <= 1261440000000000 and total <= 9007199254740992 and since <= 9007199254740992
       end
       if plain then
-        local rounded, passed = missing + refill - 1, now - anchor
+        local passed = now - anchor
         local refills = (passed - passed % period) / period
-        if refills >= (rounded - rounded % refill) / refill then
+        if refills >= ceil(missing / refill) then
           anchor, missing = now, 0
         else
           anchor, missing = anchor + refills * period, missing - refills * refill
@@ -176,8 +173,7 @@
       local was_missing = missing
       if charge < 0 then
         if not anchor then break end
-        local rounded = burst + refill - 1
-        local most = (rounded - rounded % refill) / refill * refill
+        local most = ceil(burst / refill) * refill
         most = from * refill + (burst < most and burst or most)
         if most > 4503599627370496 then most = 4503599627370496 end
         if missing - charge > most then break end
@@ -188,11 +184,11 @@
         if from >= since then
           -- What is missing now of the bucket as it was after the charge.
           local refilled, left = from - (from - anchor) % period, level
-          local passed, rounded = now - refilled, level + refill - 1
+          local passed = now - refilled
           local refills = (passed - passed % period) / period
           if passed < 0 then
             refilled = now
-          elseif refills >= (rounded - rounded % refill) / refill then
+          elseif refills >= ceil(level / refill) then
             refilled, left = now, 0
           else
             refilled, left = refilled + refills * period, level - refills * refill
@@ -204,21 +200,18 @@
           if missing < credit then credit = missing end
           if credit > 0 and left - back <= missing then
             missing, changed = missing - credit, true
-            rounded = missing + refill - 1
-            local full = anchor + (rounded - rounded % refill) / refill * period
+            local full = anchor + ceil(missing / refill) * period
             if full < slot then slot = full end
             if not is_last or credit < charge then
-              rounded = was_missing + refill - 1
-              full = anchor + (rounded - rounded % refill) / refill * period
+              full = anchor + ceil(was_missing / refill) * period
               total, till = (total + credit) % 1125899906842624, full < till and till or full
             end
           end
         end
       end
       if missing ~= was_missing then
-        local rounded = missing + refill - 1
         if total == 0 then till = 0 end
-        ends = anchor + (rounded - rounded % refill) / refill * period
+        ends = anchor + ceil(missing / refill) * period
         if ends < till then ends = till end
         if ends <= now then anchor = nil end
       end

@@ -8,7 +8,6 @@ use ratelimits::{
     Decision, Error, FixedWindow, LeakyBucket, Limiter, Policy, Registry, SlidingWindow, TokenBucket,
     count_limit, rate_limit, window_limit,
 };
-
 use tokio::runtime::Builder;
 
 use crate::refunds::{drop_calls_after_their_body, registry};
@@ -19,13 +18,8 @@ use crate::support::until::until;
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// Policies of ten permits, of which hardly any come back while a test runs.
-fn policies() -> [Policy; 9] {
-    policies_of(10)
-}
-
-/// The same of as many permits.
-fn policies_of(limit: u64) -> [Policy; 9] {
+/// Policies of as many permits, of which hardly any come back while a test runs.
+fn policies(limit: u64) -> [Policy; 9] {
     [
         TokenBucket::new("1/h".parse().unwrap()).burst(limit).into(),
         TokenBucket::new("1/h".parse().unwrap()).burst(limit).adjustable().into(),
@@ -51,7 +45,7 @@ async fn until_remaining(limiter: &Limiter, expected: u64) {
 #[tokio::test]
 async fn calls_that_used_less_get_the_rest_back() {
     on_each_registry(async |registry, _| {
-        for (i, policy) in policies().into_iter().enumerate() {
+        for (i, policy) in policies(10).into_iter().enumerate() {
             let limiter = registry.limiter(&i.to_string(), policy).unwrap();
             let mut decision = limiter.try_acquire_n((), 8).await.unwrap();
             decision.settle(3);
@@ -69,7 +63,7 @@ async fn calls_that_used_less_get_the_rest_back() {
 #[tokio::test]
 async fn calls_that_used_more_leave_a_debt() {
     on_each_registry(async |registry, _| {
-        for (i, policy) in policies().into_iter().enumerate() {
+        for (i, policy) in policies(10).into_iter().enumerate() {
             let limiter = registry.limiter(&i.to_string(), policy).unwrap();
             limiter.try_acquire_n((), 2).await.unwrap().settle(5);
             until_remaining(&limiter, 5).await;
@@ -229,7 +223,7 @@ async fn callers_that_go_away_lose_no_settlement() {
 async fn settlements_of_each_policy_share_script_calls() {
     let server = Server::start();
     let registry = registry(&server);
-    for (i, policy) in policies_of(10_000).into_iter().enumerate() {
+    for (i, policy) in policies(10_000).into_iter().enumerate() {
         let limiter = registry.limiter(&format!("many{i}"), policy).unwrap();
         let mut decisions = Vec::new();
         for _ in 0..300 {

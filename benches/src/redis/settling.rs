@@ -9,30 +9,25 @@ use super::bench::Bench;
 use super::load::{Operation, operation};
 use crate::table::Line;
 
-/// Few calls for each key, so that hardly two settlements are of one.
+/// Some calls of each key within the time for which settlements are gathered.
 const TASKS: usize = 64;
 const KEYS: usize = 1024;
 
 const ESTIMATE: u64 = 10;
 
 pub(super) fn lines(bench: &Bench) -> Vec<Line> {
-    let mut lines =
-        of(bench, "bucket", async |registry, key, used| bucket(&registry, key, used).await.map(drop));
-    lines.extend(of(bench, "refill", async |registry, key, used| {
-        refill(&registry, key, used).await.map(drop)
-    }));
-    lines.extend(of(bench, "window", async |registry, key, used| {
-        window(&registry, key, used).await.map(drop)
-    }));
-    lines.extend(of(bench, "month", async |registry, key, used| month(&registry, key, used).await.map(drop)));
-    lines.extend(of(bench, "counter", async |registry, key, used| {
-        counter(&registry, key, used).await.map(drop)
-    }));
-    lines.extend(of(bench, "log", async |registry, key, used| log(&registry, key, used).await.map(drop)));
-    lines
+    let lines = [
+        of(bench, "bucket", bucket),
+        of(bench, "refill", refill),
+        of(bench, "window", window),
+        of(bench, "month", month),
+        of(bench, "counter", counter),
+        of(bench, "log", log),
+    ];
+    lines.into_iter().flatten().collect()
 }
 
-fn of<F: Future<Output = Result<(), Error>> + 'static>(
+fn of<F: Future<Output = Result<u64, Error>> + 'static>(
     bench: &Bench,
     name: &str,
     call: impl Fn(Registry, usize, u64) -> F + Copy + 'static,
@@ -47,18 +42,18 @@ fn of<F: Future<Output = Result<(), Error>> + 'static>(
         let (load, operation) = (Rc::clone(&bench.load), Rc::clone(operation));
         move || load.latency(&operation)
     };
-    let line = |tasks: usize| {
-        Line::new(format!("settled, {name}, {tasks} tasks: server CPU"), "µs", server(tasks, &settled))
+    let line = |of: &str, tasks: usize| {
+        Line::new(format!("settled, {name}, {of}: server CPU"), "µs", server(tasks, &settled))
             .against("estimates are exact", server(tasks, &exact))
             .at_most(1.5)
     };
     let latency = Line::new(format!("settled, {name}, one task: p50"), "µs", latency(&settled))
         .against("estimates are exact", latency(&exact))
         .at_most(1.03);
-    vec![line(1), line(TASKS), latency]
+    vec![line("one task", 1), line("64 tasks", TASKS), latency]
 }
 
-fn calls<F: Future<Output = Result<(), Error>> + 'static>(
+fn calls<F: Future<Output = Result<u64, Error>> + 'static>(
     bench: &Bench,
     call: impl Fn(Registry, usize, u64) -> F + Copy + 'static,
     used: impl Fn(u64) -> u64 + 'static,
@@ -67,14 +62,16 @@ fn calls<F: Future<Output = Result<(), Error>> + 'static>(
     operation(move |key| {
         number.set(number.get() + 1);
         let (registry, used) = (registry.clone(), used(number.get()));
-        async move { call(registry, key % KEYS, used).await.expect("the policy admits the call") }
+        async move {
+            call(registry, key % KEYS, used).await.expect("the policy admits the call");
+        }
     })
 }
 
 macro_rules! settled {
     ($name:ident, $attribute:ident($($arguments:tt)*)) => {
-        #[$attribute($($arguments)*, key = user, cost = ESTIMATE, registry = registry, settle = count)]
-        async fn $name(registry: &Registry, user: usize, used: u64) -> Result<u64, Error> {
+        #[$attribute($($arguments)*, key = user, cost = ESTIMATE, registry = &registry, settle = count)]
+        async fn $name(registry: Registry, user: usize, used: u64) -> Result<u64, Error> {
             Ok(used)
         }
     };

@@ -24,7 +24,7 @@ fn taken(queue: &mut Queue, task: Task) -> Vec<String> {
 }
 
 #[test]
-fn gathered_corrections_share_a_task_and_those_of_a_key_follow_each_other() {
+fn one_task_sends_what_is_gathered_by_key() {
     let mut queue = Queue::default();
     assert_eq!(queue.push(call(&["a"], Urgency::Gathered)), Some(Task::Gathered));
     for key in ["b", "a", "c", "b", "a"] {
