@@ -36,6 +36,21 @@ pub(crate) async fn fixed_window(key: &Key) -> Result<u64, Error> {
     Ok(key.id)
 }
 
+#[count_limit(1_000_000_000_000, "1h", aligned, key = key.id)]
+pub(crate) async fn aligned_window(key: &Key) -> Result<u64, Error> {
+    Ok(key.id)
+}
+
+#[rate_limit("1000000/1ms", 1_000_000_000_000, refill = interval, key = key.id)]
+pub(crate) async fn interval_refill(key: &Key) -> Result<u64, Error> {
+    Ok(key.id)
+}
+
+#[rate_limit(1_000_000.0, warmup = "1s", key = key.id)]
+pub(crate) async fn warming_up(key: &Key) -> Result<u64, Error> {
+    Ok(key.id)
+}
+
 #[count_limit(1_000_000_000_000, "month", zone = "Europe/Berlin", key = key.id)]
 pub(crate) async fn calendar_window(key: &Key) -> Result<u64, Error> {
     Ok(key.id)

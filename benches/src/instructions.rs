@@ -63,6 +63,8 @@ fn paths() -> Vec<(&'static str, Call)> {
     let registry = Registry::in_memory();
     let three =
         ["a", "b", "c"].map(|name| registry.limiter(name, admitting_policy()).expect("the policy is valid"));
+    let alone = registry.clone();
+    let one = alone.limiter("alone", admitting_policy()).expect("the policy is valid");
     let (unobserved, observed) =
         (Registry::in_memory(), Registry::builder().observer(|_: &Observation<'_>| {}).in_memory());
     let refunded = admitting("refunded");
@@ -81,8 +83,12 @@ fn paths() -> Vec<(&'static str, Call)> {
         path("annotated, three policies", |key| now(functions::three_policies(key))),
         path("annotated, four policies", |key| now(functions::four_policies(key))),
         path("annotated, fixed window", |key| now(functions::fixed_window(key))),
+        path("annotated, aligned window", |key| now(functions::aligned_window(key))),
+        path("annotated, interval refill", |key| now(functions::interval_refill(key))),
+        path("annotated, warming up", |key| now(functions::warming_up(key))),
         path("annotated, calendar window", |key| now(functions::calendar_window(key))),
         path("annotated, sliding window counter", |key| now(functions::counter(key))),
+        path("try_acquire_all of one", move |key| now(alone.try_acquire_all([one.charge(key.id)]))),
         path("try_acquire_all of three", move |key| {
             now(registry.try_acquire_all(three.each_ref().map(|limiter| limiter.charge(key.id))))
         }),

@@ -252,10 +252,12 @@ struct Refills {
 impl Refills {
     /// Returns the last refill and the permits missing after it.
     fn refilled(self, anchor: u64, missing: u64, now: u64) -> (u64, u64) {
-        let refills = now.saturating_sub(anchor) / self.period;
-        if anchor > now {
+        if missing == 0 || anchor > now {
             return (now, missing);
-        } else if refills >= missing.div_ceil(self.permits) {
+        }
+        // Mostly there was none since the last call, and then nothing is divided.
+        let refills = if now - anchor < self.period { 0 } else { (now - anchor) / self.period };
+        if refills >= self.of(missing) {
             return (now, 0);
         }
         (anchor + refills * self.period, missing - refills * self.permits)
@@ -263,7 +265,12 @@ impl Refills {
 
     /// Returns when nothing will be missing.
     fn full(self, anchor: u64, missing: u64) -> u64 {
-        anchor.saturating_add(missing.div_ceil(self.permits).saturating_mul(self.period))
+        anchor.saturating_add(self.of(missing).saturating_mul(self.period))
+    }
+
+    /// Returns the refills that give so many permits back. Mostly it is one, and then nothing is divided.
+    fn of(self, missing: u64) -> u64 {
+        if missing <= self.permits { (missing > 0).into() } else { missing.div_ceil(self.permits) }
     }
 
     /// Returns the last refill up to this time, given any refill.

@@ -94,6 +94,7 @@ pub(crate) struct CommonSpec<'a>(pub(crate) &'a PlainSpec);
 pub(crate) enum KindOfPlain<'a> {
     Bucket(BucketSteps<'a>),
     Window(WindowSteps<'a>),
+    AlignedWindow(AlignedWindowSteps<'a>),
     Adjustable(AdjustableSteps<'a>),
     Other,
 }
@@ -109,6 +110,10 @@ pub(crate) struct AdjustableSteps<'a>(&'a PlainSpec);
 /// A window that a call opens.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WindowSteps<'a>(&'a PlainSpec);
+
+/// A window on a multiple of the period.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AlignedWindowSteps<'a>(&'a PlainSpec);
 
 /// A token bucket or a meter, as in [`GcraSpec`].
 #[derive(Clone, Copy, Debug)]
@@ -279,6 +284,7 @@ impl PlainSpec {
         match self.kind {
             PlainKind::TokenBucket | PlainKind::Meter => KindOfPlain::Bucket(BucketSteps(self)),
             PlainKind::Window => KindOfPlain::Window(WindowSteps(self)),
+            PlainKind::AlignedWindow => KindOfPlain::AlignedWindow(AlignedWindowSteps(self)),
             PlainKind::AdjustableTokenBucket | PlainKind::AdjustableMeter => {
                 KindOfPlain::Adjustable(AdjustableSteps(self))
             }

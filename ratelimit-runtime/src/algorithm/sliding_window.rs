@@ -70,9 +70,22 @@ impl SlidingWindowSpec {
         self.slot(time) + self.precision + self.period
     }
 
+    /// Whether an entry of this time still counts. That is mostly clear without a division.
+    #[inline]
+    fn counts(&self, stamp: u64, now: u64) -> bool {
+        let age = now.saturating_sub(stamp);
+        age < self.period || age < self.period + self.precision && self.ends_at(stamp) > now
+    }
+
+    /// Whether a time is in an earlier sub-window than another. That is mostly clear without a division.
+    #[inline]
+    fn is_in_earlier_slot(&self, time: u64, other: u64) -> bool {
+        time < other && (other - time >= self.precision || time < self.slot(other))
+    }
+
     /// Returns the first entry that still counts.
     fn live(&self, log: &SlidingWindowState, now: u64) -> usize {
-        first(0, log.len(), |i| self.ends_at(log.stamp(i)) > now)
+        first(0, log.len(), |i| self.counts(log.stamp(i), now))
     }
 
     pub(super) fn check(&self, state: Option<&State>, now: u64, cost: u64) -> Snapshot {
@@ -118,7 +131,7 @@ impl SlidingWindowSpec {
             }
             let cost = minus(log.total(1), log.total(0)).min(log.owed);
             log.entries.pop_front();
-            if log.newest().is_none_or(|newest| self.slot(newest) < self.slot(stamp)) {
+            if log.newest().is_none_or(|newest| self.is_in_earlier_slot(newest, stamp)) {
                 log.entries.push_back(LogEntry { before: log.total, stamp });
             }
             log.total = (log.total + cost) % WRAP;
@@ -132,7 +145,8 @@ impl SlidingWindowSpec {
         let admitted = cost <= self.limit.saturating_sub(counted);
         let after = if admitted { counted + cost } else { counted };
         let last = if admitted && cost > 0 { now } else { newest.min(now) };
-        let joins = counted > 0 && self.slot(newest) == self.slot(now);
+        let is_other = self.is_in_earlier_slot(newest, now) || self.is_in_earlier_slot(now, newest);
+        let joins = counted > 0 && !is_other;
         Verdict {
             admitted,
             wait: 0,
@@ -145,7 +159,7 @@ impl SlidingWindowSpec {
     }
 
     fn is_future(&self, log: &SlidingWindowState, now: u64) -> bool {
-        log.newest().is_some_and(|newest| self.slot(newest) > self.slot(now))
+        log.newest().is_some_and(|newest| self.is_in_earlier_slot(now, newest))
     }
 
     /// Merges all entries of this and later sub-windows into one with the current time.
@@ -155,21 +169,45 @@ impl SlidingWindowSpec {
         log.entries[cut].stamp = now;
     }
 
+    /// Charges a call that does not wait, if a log is there that owes nothing, and admits it: the steps of [`check`](Self::check) and
+    /// [`commit`](Self::commit), which search the log once. Returns what it has read.
+    #[inline]
+    pub(super) fn charge_at_once(&self, state: &mut Option<State>, now: u64, cost: u64) -> Option<Snapshot> {
+        let log = stored_mut(state).filter(|log| log.owed == 0)?;
+        let live = self.live(log, now);
+        let (counted, newest) = match log.newest() {
+            Some(newest) if live < log.len() => (log.counted(live), newest),
+            _ => (0, 0),
+        };
+        if cost > self.limit.saturating_sub(counted) {
+            return None;
+        }
+        self.charge(log, live, now, cost);
+        Some([counted, 0, newest, 0, 0])
+    }
+
     pub(super) fn commit(&self, state: &mut Option<State>, _snapshot: Snapshot, now: u64, cost: u64) {
         if !matches!(state, Some(State::SlidingWindow(_))) {
             *state = Some(State::SlidingWindow(SlidingWindowState::default()));
         }
         let Some(log) = stored_mut(state) else { return };
         self.pay(log, now);
-        let live = self.live(log, now);
+        self.charge(log, self.live(log, now), now, cost);
+    }
+
+    /// Adds a charge to a log that has paid what it owes, of which only the entries from `live` on still count.
+    #[inline]
+    fn charge(&self, log: &mut SlidingWindowState, live: usize, now: u64, cost: u64) {
         if self.is_future(log, now) {
             self.repair(log, now);
         }
-        if log.newest().is_none_or(|newest| self.slot(newest) < self.slot(now)) {
+        if log.newest().is_none_or(|newest| self.is_in_earlier_slot(newest, now)) {
             log.entries.push_back(LogEntry { before: log.total, stamp: now });
         }
         log.total = (log.total + cost) % WRAP;
-        log.entries.drain(..live);
+        if live > 0 {
+            log.entries.drain(..live);
+        }
     }
 
     /// Charges what fits. The log owes the rest, if it is to owe any. Returns how much is charged.

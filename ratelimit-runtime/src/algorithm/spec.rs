@@ -95,6 +95,15 @@ impl AlgorithmSpec {
     /// whether it is.
     #[inline(always)]
     pub(crate) fn decide_unpaused(&self, state: &mut Option<State>, now: u64, cost: u64) -> (Snapshot, bool) {
+        match self {
+            AlgorithmSpec::WarmingUp(spec) => return spec.decide(state, now, cost),
+            AlgorithmSpec::SlidingWindow(spec) => {
+                if let Some(snapshot) = spec.charge_at_once(state, now, cost) {
+                    return (snapshot, true);
+                }
+            }
+            _ => {}
+        }
         dispatch!(self, spec => {
             let snapshot = spec.check(state.as_ref(), now, cost);
             let admitted = spec.verdict(snapshot, now, cost, 0).admitted;

@@ -66,9 +66,23 @@ impl WarmingUpSpec {
     }
 
     pub(super) fn check(&self, state: Option<&State>, now: u64, _cost: u64) -> Snapshot {
-        let bucket = stored(state);
-        let (next, stored) = self.curve().current(bucket, now);
-        [next, stored.to_bits(), 0, 0, bucket.map_or(0, |bucket| bucket.current_cold_at(now))]
+        self.curve().read(stored(state), now)
+    }
+
+    /// Decides a call that does not wait, and charges it if it is admitted: the steps of [`check`](Self::check),
+    /// [`verdict`](Self::verdict) and [`commit`](Self::commit), for which the curve is derived once.
+    pub(super) fn decide(&self, state: &mut Option<State>, now: u64, cost: u64) -> (Snapshot, bool) {
+        let curve = self.curve();
+        let snapshot = curve.read(stored(state.as_ref()), now);
+        let next = snapshot[0];
+        let (takes, left) = curve.taken(f64::from_bits(snapshot[1]), cost);
+        let admitted = next <= now && takes <= MAX_PERIOD_MICROS;
+        if admitted {
+            *state = Some(curve.state(next + takes, left, now));
+        } else {
+            self.undo(state, now);
+        }
+        (snapshot, admitted)
     }
 
     #[inline(always)]
@@ -94,8 +108,9 @@ impl WarmingUpSpec {
     }
 
     pub(super) fn commit(&self, state: &mut Option<State>, snapshot: Snapshot, now: u64, cost: u64) {
-        let (takes, stored) = self.curve().taken(f64::from_bits(snapshot[1]), cost);
-        *state = Some(self.curve().state(snapshot[0] + takes, stored, now));
+        let curve = self.curve();
+        let (takes, stored) = curve.taken(f64::from_bits(snapshot[1]), cost);
+        *state = Some(curve.state(snapshot[0] + takes, stored, now));
     }
 
     pub(super) fn undo(&self, state: &mut Option<State>, now: u64) -> bool {
@@ -154,6 +169,12 @@ impl WarmingUpSpec {
 }
 
 impl Curve {
+    /// Returns what a decision at this time reads.
+    fn read(&self, bucket: Option<WarmingUpState>, now: u64) -> Snapshot {
+        let (next, stored) = self.current(bucket, now);
+        [next, stored.to_bits(), 0, 0, bucket.map_or(0, |bucket| bucket.current_cold_at(now))]
+    }
+
     /// Returns when the next call may start, not before now, and the permits stored then.
     fn current(&self, bucket: Option<WarmingUpState>, now: u64) -> (u64, f64) {
         let Some(bucket) = bucket else { return (now, self.max_stored) };

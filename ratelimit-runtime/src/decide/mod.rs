@@ -78,10 +78,19 @@ impl Backend {
         charges: &mut Charges<'_>,
         caller: &C,
     ) -> Result<C::Decision, PendingRequest<'b>> {
-        if charges.only().is_some_and(|charge| matches!(charge.numbers, ChargeNumbers::Computed(..)))
-            && let Some(decision) = self.decide_computed(charges, caller)
-        {
-            return Ok(decision);
+        if let Some(charge) = charges.only() {
+            if matches!(charge.numbers, ChargeNumbers::Computed(..))
+                && let Some(decision) = self.decide_computed(charges, caller)
+            {
+                return Ok(decision);
+            }
+            if !charges.are_by_key()
+                && let Some(memory) = self.memory()
+                && let asked = (charge, charges.last_key(charge), charges.parts_of_only(charge))
+                && let Some(decision) = self.decide_single(memory, asked, caller)
+            {
+                return Ok(decision);
+            }
         }
         self.close(charges);
         if let Some(blocked) = charges.take_blocked().filter(Blocked::refuses)

@@ -100,7 +100,7 @@ impl Backend {
             KindOfPlain::Adjustable(steps) => memory.decide_by(now, key, steps, charge.cost)?,
             KindOfPlain::Window(steps) => memory.decide_by(now, key, steps, charge.cost)?,
             // A copy, so that the numbers of the other kinds are never written to memory.
-            KindOfPlain::Bucket(_) | KindOfPlain::Other => {
+            KindOfPlain::Bucket(_) | KindOfPlain::AlignedWindow(_) | KindOfPlain::Other => {
                 memory.decide_rare(now, key, &{ spec }, charge.cost)?
             }
         };
@@ -146,6 +146,9 @@ impl Backend {
                 self.after_plain(asked, memory.decide_by(now, key, steps, cost)?, parts, caller)
             }
             KindOfPlain::Window(steps) => {
+                self.after_plain(asked, memory.decide_by(now, key, steps, cost)?, parts, caller)
+            }
+            KindOfPlain::AlignedWindow(steps) => {
                 self.after_plain(asked, memory.decide_by(now, key, steps, cost)?, parts, caller)
             }
             KindOfPlain::Adjustable(_) | KindOfPlain::Other => {

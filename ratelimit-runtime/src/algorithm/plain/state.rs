@@ -102,10 +102,26 @@ pub(super) fn aligned_state(opened: u64, count: u64, period: u64) -> Option<Plai
     (count >> bits == 0).then_some(PlainState::Window { end: opened - since + period, number })
 }
 
+/// Returns an aligned window after another charge, unless its count becomes too large.
+#[inline]
+pub(super) fn charged_aligned(end: u64, number: u64, cost: u64, period: u64) -> Option<PlainState> {
+    let (_, count) = opened(end, number, period);
+    let fits = (count + cost) >> count_bits(period) == 0;
+    fits.then_some(PlainState::Window { end, number: number + cost })
+}
+
 /// Whether a window that ends then may be an aligned one. The share of a limit that is smaller than the number of processes is none, under
 /// the same key.
 pub(super) fn is_aligned(end: u64, period: u64) -> bool {
-    end.is_multiple_of(period)
+    is_multiple(end, period) || end.is_multiple_of(period)
+}
+
+/// Whether a number is a multiple of another, unless it is larger than a double can hold: many processors divide doubles several times as
+/// fast as integers. The quotient may be rounded, the product is not.
+#[inline]
+fn is_multiple(number: u64, of: u64) -> bool {
+    let times = (number as f64 / of as f64) as u64;
+    times.checked_mul(of) == Some(number)
 }
 
 /// Returns when an aligned window was opened, and its count.

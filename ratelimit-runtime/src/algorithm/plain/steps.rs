@@ -1,9 +1,11 @@
 //! The steps of decisions about plain states.
 
-use super::state::{PlainState, adjustable_state, aligned_state, dated_pace, is_aligned, opened};
+use super::state::{
+    PlainState, adjustable_state, aligned_state, charged_aligned, dated_pace, is_aligned, opened,
+};
 use super::{
-    AdjustableSteps, BucketSteps, CommonSpec, PlainBucket, PlainKind, PlainSnapshot, PlainSpec, PlainWindow,
-    WindowSteps,
+    AdjustableSteps, AlignedWindowSteps, BucketSteps, CommonSpec, PlainBucket, PlainKind, PlainSnapshot,
+    PlainSpec, PlainWindow, WindowSteps,
 };
 use crate::algorithm::verdict::ChargeId;
 
@@ -58,6 +60,18 @@ impl PlainSteps for WindowSteps<'_> {
     #[inline]
     fn decide(self, state: PlainState, now: u64, cost: u64) -> Option<PlainStep> {
         self.0.window().decide(state, now, cost)
+    }
+}
+
+impl PlainSteps for AlignedWindowSteps<'_> {
+    #[inline]
+    fn is_dated(self) -> bool {
+        false
+    }
+
+    #[inline]
+    fn decide(self, state: PlainState, now: u64, cost: u64) -> Option<PlainStep> {
+        self.0.window().decide_aligned(state, now, cost)
     }
 }
 
@@ -137,8 +151,9 @@ impl PlainWindow {
     #[inline]
     fn decide_aligned(self, state: PlainState, now: u64, cost: u64) -> Option<PlainStep> {
         let PlainState::Window { end, number } = state else { return None };
-        let (opened, count) = if now < end {
-            if !is_aligned(end, self.period) || self.start(end, number) > now {
+        let is_open = now < end;
+        let (opened, count) = if is_open {
+            if self.start(end, number) > now || !is_aligned(end, self.period) {
                 return None;
             }
             opened(end, number, self.period)
@@ -146,7 +161,8 @@ impl PlainWindow {
             (now, 0)
         };
         let after = match self.fits(count, cost) {
-            true => Some(aligned_state(opened, count + cost, self.period)?),
+            true if is_open => Some(charged_aligned(end, number, cost, self.period)?),
+            true => Some(aligned_state(now, cost, self.period)?),
             false => None,
         };
         Some(PlainStep::new(opened, count, after))

@@ -81,6 +81,7 @@ impl MemoryStore {
         match spec.kind() {
             KindOfPlain::Bucket(spec) => self.decide_by(now, key, spec, cost),
             KindOfPlain::Window(spec) => self.decide_by(now, key, spec, cost),
+            KindOfPlain::AlignedWindow(spec) => self.decide_by(now, key, spec, cost),
             KindOfPlain::Adjustable(_) | KindOfPlain::Other => {
                 self.decide_rare(now, key, spec, cost).map(copied)
             }
