@@ -285,3 +285,28 @@ fn stored(state: Option<&State>) -> IntervalBucketState {
         _ => IntervalBucketState::default(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refills_come_every_period_until_nothing_is_missing() {
+        let refills = Refills { permits: 3, period: 10 };
+        for missing in 0..12 {
+            // Counted one by one.
+            let mut left = (100, missing);
+            let mut full = 100;
+            for now in 100..150 {
+                if now > 100 && now % 10 == 0 && left.1 > 0 {
+                    left = (now, u64::saturating_sub(left.1, 3));
+                    full = if left.1 == 0 { now } else { full };
+                }
+                let of_now = if left.1 == 0 { (now, 0) } else { left };
+                assert_eq!(refills.refilled(100, missing, now), of_now, "{missing} at {now}");
+            }
+            assert_eq!(refills.full(100, missing), full);
+            assert_eq!(refills.refilled(100, missing, 99), (99, missing));
+        }
+    }
+}

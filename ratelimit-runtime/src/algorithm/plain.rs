@@ -200,6 +200,15 @@ impl PlainSpec {
         }
     }
 
+    /// Returns the state of a key that has none.
+    pub(crate) fn absent(self) -> PlainState {
+        match self.is_bucket() {
+            true if self.is_adjustable() => PlainState::AdjustableBucket { full: 0, number: 0 },
+            true => PlainState::Bucket { full: 0 },
+            false => PlainState::Window { end: 0, number: 0 },
+        }
+    }
+
     #[inline]
     pub(crate) const fn is_bucket(self) -> bool {
         !matches!(self.kind, PlainKind::Window | PlainKind::AlignedWindow | PlainKind::Holds)

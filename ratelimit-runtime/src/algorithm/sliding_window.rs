@@ -357,3 +357,25 @@ fn stored_mut(state: &mut Option<State>) -> Option<&mut SlidingWindowState> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_needs_no_division_is_what_one_says() {
+        for precision in 0..8 {
+            let window = SlidingWindowSpec { limit: 1, period: 20, precision };
+            for (time, other) in (0..70).flat_map(|time| (0..70).map(move |other| (time, other))) {
+                let is_earlier = window.slot(time) < window.slot(other);
+                assert_eq!(
+                    window.is_in_earlier_slot(time, other),
+                    is_earlier,
+                    "{precision}: {time}, {other}"
+                );
+                let counts = window.ends_at(time) > other;
+                assert_eq!(window.counts(time, other), counts, "{precision}: {time}, {other}");
+            }
+        }
+    }
+}

@@ -249,3 +249,26 @@ fn stored(state: Option<&State>) -> Option<WarmingUpState> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_are_decided_at_once_as_step_by_step() {
+        let rate = Rate::new(1, std::time::Duration::from_millis(1));
+        let bucket = WarmingUpSpec { rate, warmup: 100_000, adjustable: false };
+        let (mut at_once, mut by_steps) = (None, None);
+        for (now, cost) in [(1000, 1), (1000, 1), (4000, 5), (3000, 1), (900_000, 1), (910_000, MAX_COST)] {
+            let snapshot = bucket.check(by_steps.as_ref(), now, cost);
+            let admitted = bucket.verdict(snapshot, now, cost, 0).admitted;
+            if admitted {
+                bucket.commit(&mut by_steps, snapshot, now, cost);
+            } else {
+                bucket.undo(&mut by_steps, now);
+            }
+            assert_eq!(bucket.decide(&mut at_once, now, cost), (snapshot, admitted), "{cost} at {now}");
+            assert_eq!(at_once, by_steps);
+        }
+    }
+}

@@ -87,7 +87,9 @@ impl Backend {
             if !charges.are_by_key()
                 && let Some(memory) = self.memory()
                 && let asked = (charge, charges.last_key(charge), charges.parts_of_only(charge))
-                && let Some(decision) = self.decide_single(memory, asked, caller)
+                && let Some(decision) = self
+                    .decide_new(memory, asked, caller)
+                    .or_else(|| self.decide_single(memory, asked, caller))
             {
                 return Ok(decision);
             }
@@ -169,7 +171,8 @@ impl Backend {
         {
             return Some(decision);
         }
-        self.decide_single(memory, (charge, key, parts.all()), caller)
+        let asked = (charge, key, parts.all());
+        self.decide_new(memory, asked, caller).or_else(|| self.decide_single(memory, asked, caller))
     }
 
     /// Returns the request for charges without cost, or why one is not valid.

@@ -30,12 +30,8 @@ impl Backend {
         let spec = charge.lock_free()?;
         // Read first, so that the key is completed and looked up meanwhile.
         let now = memory.now();
-        self.decide_plain(
-            (memory, now),
-            (charge, charges.last_key(charge), spec),
-            || charges.parts_of_only(charge),
-            caller,
-        )
+        let asked = (charge, charges.last_key(charge), spec);
+        self.decide_plain((memory, now), asked, || charges.parts_of_only(charge), caller)
     }
 
     /// Decides a call by literal numbers, or by those that operators have written for its key, if it is at hand which.
@@ -127,6 +123,31 @@ impl Backend {
             (ChargeNumbers::Computed(spec.spec(), None), asked.definition.attribute.shadow);
         let charge = PolicyCharge { numbers, key, shadow, ..*asked };
         self.after_plain((&charge, key), *outcome, || charges.parts_of_only(asked), caller)
+    }
+
+    /// Decides a single charge, which these steps have not decided, by the same steps if its key is not there yet.
+    #[inline]
+    pub(super) fn decide_new<C: Caller>(
+        &self,
+        memory: &MemoryStore,
+        asked: (&PolicyCharge<'_>, Fingerprint, PartsOfKey<'_>),
+        caller: &C,
+    ) -> Option<C::Decision> {
+        let (charge, ..) = asked;
+        let spec = charge.plain()?;
+        self.decide_new_plain(memory, asked, charge.lock_free_by(&spec)?, caller)
+    }
+
+    #[inline(never)]
+    fn decide_new_plain<C: Caller>(
+        &self,
+        memory: &MemoryStore,
+        (charge, key, parts): (&PolicyCharge<'_>, Fingerprint, PartsOfKey<'_>),
+        spec: &PlainSpec,
+        caller: &C,
+    ) -> Option<C::Decision> {
+        let outcome = memory.decide_new_plain((key, charge.definition.id), spec, charge.cost)?;
+        self.after_plain((charge, key), outcome, || parts, caller)
     }
 
     /// Decides a single charge by the lock-free steps of the memory store. Returns `None` if these cannot, or if the call may wait.

@@ -45,7 +45,8 @@ proptest! {
             if plain.is_some() {
                 prop_assert_eq!(plain.and_then(|plain| plain.state(&spec)), state.clone());
             }
-            let step = plain.and_then(|plain| steps.decide(plain, now, cost));
+            let found = plain.or_else(|| state.is_none().then(|| steps.absent()));
+            let step = found.and_then(|found| steps.decide(found, now, cost));
             if let Some(PlainStep { snapshot: read, .. }) = step {
                 let looked = spec.peek(None, spec.check(state.as_ref(), now, 0), now);
                 prop_assert_eq!(steps.peek(steps.limit(), read, now), looked);
@@ -54,7 +55,7 @@ proptest! {
                 spec.commit(&mut state, snapshot, now, cost);
             }
             let has_debt = state.as_ref().is_some_and(|state| PlainState::of(state, &spec).is_none());
-            prop_assert_eq!(step.is_none(), plain.is_none() || lends && (has_debt || !verdict.admitted));
+            prop_assert_eq!(step.is_none(), found.is_none() || lends && (has_debt || !verdict.admitted));
             if let Some(PlainStep { snapshot: read, admitted: is_admitted, after }) = step {
                 prop_assert_eq!(read.full(&spec, now, cost), snapshot);
                 prop_assert_eq!([is_admitted, after.is_some()], [verdict.admitted; 2]);

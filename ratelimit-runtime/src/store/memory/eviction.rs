@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 
 use super::owners::Owner;
 use super::slot::Content;
-use super::slots::{LINE, LineId, SlotId};
+use super::slots::{LINE, SlotId};
 use super::table::{KeyIndex, Table};
 use crate::algorithm::holds::FOREVER;
 use crate::algorithm::{AlgorithmSpec, State};
@@ -33,8 +33,19 @@ type Sample<T> = SmallVec<[T; SAMPLED as usize]>;
 type Victim = ((bool, u64), SlotId);
 
 impl Table {
-    /// Inserts a key that is not there yet.
+    /// Inserts a key that is not there yet, with this state.
     pub(super) fn insert(&mut self, index: KeyIndex, spec: &AlgorithmSpec, state: State, now: u64) {
+        self.insert_with(index, now, |table| table.content(index, spec, state, now, None));
+    }
+
+    /// Inserts a key that is not there yet, once there is room.
+    #[inline]
+    pub(super) fn insert_with(
+        &mut self,
+        index: KeyIndex,
+        now: u64,
+        content: impl FnOnce(&mut Self) -> Content,
+    ) {
         if self.len == 0 {
             self.slots.make_first_lines();
         }
@@ -44,7 +55,7 @@ impl Table {
         } else if self.slots.count() >= MIN_SWEPT {
             self.sweep(now.saturating_sub(KEPT));
         }
-        let content = self.content(index, spec, state, now, None);
+        let content = content(self);
         let slot = self.unused_slot(index.fingerprint);
         let locked = self.slots.slot(slot).lock();
         locked.set_fingerprint(index.fingerprint);
@@ -99,14 +110,24 @@ impl Table {
     /// Removes keys in the next slots that had expired by then.
     fn sweep(&mut self, by: u64) {
         for _ in 0..SWEPT / LINE {
-            let line = self.next_line();
-            for slot in self.slots.slots_of(line) {
-                self.count_look();
-                if self.slots.slot(slot).read().content.has_ended(by) {
-                    self.remove_expired(slot, by);
-                }
+            for slot in self.next_expired(by) {
+                self.remove_expired(slot, by);
             }
         }
+    }
+
+    /// Returns the slots of the next line whose keys had expired by then.
+    fn next_expired(&mut self, by: u64) -> impl Iterator<Item = SlotId> + use<> {
+        let line = self.owners.next_line(&mut self.hand);
+        (0..LINE).for_each(|_| self.count_look());
+        // All at once, as most have not.
+        let mut expired = 0;
+        for (position, content) in self.slots.contents_of(line).enumerate() {
+            expired |= u32::from(content.has_ended(by)) << position;
+        }
+        (0..LINE)
+            .filter(move |position| expired >> position & 1 == 1)
+            .map(move |position| line.slot(position))
     }
 
     /// Removes a key to make room for this one: an expired one among the next, or else one of the policy that has to give one up.
@@ -114,15 +135,8 @@ impl Table {
     /// its policy if this key is of the same.
     fn make_room(&mut self, index: KeyIndex, now: u64) -> Option<Owner> {
         for _ in 0..SOUGHT / LINE {
-            let line = self.next_line();
-            // All at once, as most have not.
-            let mut ended = 0;
-            for (position, content) in self.slots.contents_of(line).enumerate() {
-                ended |= u32::from(content.has_ended(now)) << position;
-            }
-            (0..LINE).for_each(|_| self.count_look());
-            for position in (0..LINE).filter(|position| ended >> position & 1 == 1) {
-                if self.remove_expired(line.slot(position), now) {
+            for slot in self.next_expired(now) {
+                if self.remove_expired(slot, now) {
                     return None;
                 }
             }
@@ -164,12 +178,6 @@ impl Table {
             ranks.push((is_awaited, entry.read().content.ends));
         }
         ranks.into_iter().zip(slots).filter(|((_, ends), _)| *ends < FOREVER).min_by_key(|(rank, _)| *rank)
-    }
-
-    /// Returns the next of all lines in turn.
-    fn next_line(&mut self) -> LineId {
-        self.hand = if self.hand + 1 < self.owners.lines() { self.hand + 1 } else { 0 };
-        self.owners.line(self.hand)
     }
 
     fn next_random(&mut self) -> u64 {

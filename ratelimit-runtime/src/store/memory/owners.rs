@@ -19,6 +19,15 @@ pub(super) struct Owners {
     extra_lines: Segments<[Owner; LINE as usize]>,
 }
 
+/// A place in the turn of all lines.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Hand {
+    /// The lines before it.
+    passed: u64,
+    /// The extra ones among them.
+    extra_before: u64,
+}
+
 impl Owners {
     /// Adds a line behind the last of its kind. Returns its number.
     pub(super) fn add(&mut self, is_extra: bool) -> u32 {
@@ -32,12 +41,21 @@ impl Owners {
         (self.lines.len() + self.extra_lines.len()) as u32
     }
 
-    /// Returns one of all lines. The extra ones, many of which are unused, are spread evenly among the others.
-    pub(super) fn line(&self, number: u32) -> LineId {
-        let (extra, all) = (self.extra_lines.len() as u64, u64::from(self.lines()));
-        let extra_before = |number: u32| (u64::from(number) * extra / all) as u32;
-        let before = extra_before(number);
-        if extra_before(number + 1) > before { LineId::extra(before) } else { LineId::new(number - before) }
+    /// Returns the next line of all in turn. The extra ones, many of which are unused, are spread evenly among the others.
+    pub(super) fn next_line(&self, hand: &mut Hand) -> LineId {
+        let (all, extra) = (u64::from(self.lines()), self.extra_lines.len() as u64);
+        hand.passed = if hand.passed + 1 < all { hand.passed + 1 } else { 0 };
+        if hand.passed == 0 {
+            hand.extra_before = 0;
+        }
+        let Hand { passed, extra_before } = *hand;
+        // A comparison of fractions, as a division takes longer than all else here.
+        if (passed + 1) * extra >= (extra_before + 1) * all {
+            hand.extra_before += 1;
+            LineId::extra(extra_before as u32)
+        } else {
+            LineId::new((passed - extra_before) as u32)
+        }
     }
 }
 
@@ -56,5 +74,44 @@ impl IndexMut<SlotId> for Owners {
         let line = slot.line();
         let lines = if line.is_extra() { &mut self.extra_lines } else { &mut self.lines };
         &mut lines[line.number()][slot.position() as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_lines_take_turns_with_the_extra_ones_spread_among_them() {
+        for extra in 0..20 {
+            let mut owners = Owners::default();
+            (0..20).for_each(|_| _ = owners.add(false));
+            (0..extra).for_each(|_| _ = owners.add(true));
+            let mut hand = Hand::default();
+            let turn: Vec<_> = (0..owners.lines()).map(|_| owners.next_line(&mut hand)).collect();
+            let numbers = |is_extra| {
+                let lines = turn.iter().filter(|line| line.is_extra() == is_extra);
+                let mut numbers: Vec<_> = lines.map(|line| line.number()).collect();
+                numbers.sort_unstable();
+                numbers
+            };
+            assert_eq!(numbers(false), (0..20).collect::<Vec<_>>());
+            assert_eq!(numbers(true), (0..extra).collect::<Vec<_>>());
+            for (i, _) in turn.iter().enumerate().filter(|(_, line)| line.is_extra()) {
+                assert!(!turn.get(i + 1).is_some_and(|next| next.is_extra()), "{turn:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn lines_that_are_added_during_a_turn_exist_when_it_is_theirs() {
+        let (mut owners, mut hand) = (Owners::default(), Hand::default());
+        owners.add(false);
+        for i in 0..3000u32 {
+            owners.add(i % 7 < i / 1000);
+            let line = owners.next_line(&mut hand);
+            let lines = if line.is_extra() { &owners.extra_lines } else { &owners.lines };
+            assert!((line.number() as usize) < lines.len(), "{i}");
+        }
     }
 }

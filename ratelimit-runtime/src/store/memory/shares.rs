@@ -1,6 +1,6 @@
 //! The keys of each policy, so that a full store evicts those of a policy that holds more than its share.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::segments::Segments;
 use super::slots::SlotId;
@@ -13,13 +13,15 @@ pub(super) struct Shares {
     policies: Segments<PolicyKeys>,
     /// The elements of `policies` without keys.
     free: Segments<u32>,
-    /// The policies by the number of their keys.
-    by_size: BTreeSet<(usize, u32)>,
+    /// All policies, those with the most keys first.
+    ranked: Segments<u32>,
 }
 
 #[derive(Debug)]
 struct PolicyKeys {
     id: PolicyId,
+    /// Its place among those that are ranked.
+    rank: u32,
     slots: Segments<SlotId>,
 }
 
@@ -28,28 +30,29 @@ impl Shares {
     pub(super) fn add(&mut self, id: PolicyId, slot: SlotId) -> (u32, u32) {
         let policy = *self.by_id.entry(id).or_insert_with(|| {
             self.free.pop().unwrap_or_else(|| {
-                self.policies.push(PolicyKeys { id, slots: Segments::default() });
-                self.policies.len() as u32 - 1
+                let policy = self.policies.len() as u32;
+                self.policies.push(PolicyKeys { id, rank: policy, slots: Segments::default() });
+                self.ranked.push(policy);
+                policy
             })
         });
+        let size = self.size(policy);
+        // To the front of those of its size, which it leaves.
+        self.move_to(policy, self.number_with(|keys| keys > size));
         let keys = &mut self.policies[policy];
         keys.id = id;
-        let size = keys.slots.len();
         keys.slots.push(slot);
-        self.by_size.remove(&(size, policy));
-        self.by_size.insert((size + 1, policy));
         (policy, size as u32)
     }
 
     /// Removes the slot at this place of a policy. Returns the slot that takes its place, if one does.
     pub(super) fn remove(&mut self, policy: u32, place: u32) -> Option<SlotId> {
-        let PolicyKeys { id, slots } = &mut self.policies[policy];
-        let size = slots.len();
+        let size = self.size(policy);
+        // To the end of those of its size.
+        self.move_to(policy, self.number_with(|keys| keys >= size) - 1);
+        let PolicyKeys { id, slots, .. } = &mut self.policies[policy];
         slots.swap_remove(place);
-        self.by_size.remove(&(size, policy));
-        if size > 1 {
-            self.by_size.insert((size - 1, policy));
-        } else {
+        if size == 1 {
             self.by_id.remove(id);
             self.free.push(policy);
         }
@@ -67,7 +70,7 @@ impl Shares {
         let own = self.by_id.get(&id).copied();
         let policies = self.by_id.len() + usize::from(own.is_none());
         own.filter(|own| self.size(*own) >= max_keys / policies)
-            .or_else(|| self.by_size.last().map(|(_, policy)| *policy))
+            .or_else(|| (self.ranked.len() > 0).then(|| self.ranked[0]))
     }
 
     /// Whether the policy is the one with this id.
@@ -83,5 +86,63 @@ impl Shares {
     /// Returns the slot at this place of a policy.
     pub(super) fn slot(&self, policy: u32, place: u32) -> SlotId {
         self.policies[policy].slots[place]
+    }
+
+    /// Returns the number of policies with so many keys, which are ranked before the others.
+    fn number_with(&self, is_enough: impl Fn(usize) -> bool) -> u32 {
+        let (mut low, mut high) = (0, self.ranked.len() as u32);
+        while low < high {
+            let middle = low.midpoint(high);
+            if is_enough(self.size(self.ranked[middle])) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+
+    /// Gives a policy another rank, and its own to the one that has it.
+    fn move_to(&mut self, policy: u32, rank: u32) {
+        let (other, own) = (self.ranked[rank], self.policies[policy].rank);
+        if own == rank {
+            return;
+        }
+        for (policy, rank) in [(other, own), (policy, rank)] {
+            self.ranked[rank] = policy;
+            self.policies[policy].rank = rank;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::memory::slots::LineId;
+
+    #[test]
+    fn the_policy_with_the_most_keys_is_the_first() {
+        let ids = ["a", "b", "c", "d", "e"].map(|name| PolicyId::new("", name));
+        let (mut shares, mut sizes) = (Shares::default(), [0usize; 5]);
+        let slot = LineId::new(0).slot(0);
+        for i in 0..2000u32 {
+            let which = (i.wrapping_mul(2_654_435_761) >> 16) as usize % 5;
+            // Grows, and shrinks again.
+            if sizes[which] == 0 || i % 3 < 1 + u32::from(i < 1000) {
+                shares.add(ids[which], slot);
+                sizes[which] += 1;
+            } else {
+                shares.remove(shares.by_id[&ids[which]], 0);
+                sizes[which] -= 1;
+            }
+            let ranked = (0..shares.ranked.len() as u32).map(|rank| {
+                let policy = shares.ranked[rank];
+                assert_eq!(shares.policies[policy].rank, rank);
+                shares.size(policy)
+            });
+            let mut expected: Vec<_> = sizes.into_iter().filter(|size| *size > 0).collect();
+            expected.sort_unstable_by(|a, b| b.cmp(a));
+            assert_eq!(ranked.filter(|size| *size > 0).collect::<Vec<_>>(), expected);
+        }
     }
 }

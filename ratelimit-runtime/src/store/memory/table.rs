@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::owners::Owners;
+use super::owners::{Hand, Owners};
 use super::reservations::{QueuedCharge, ReservationQueue};
 use super::shares::Shares;
 use super::slot::Content;
@@ -32,7 +32,7 @@ pub(super) struct Table {
     pub(super) moved: Vec<Arc<Waiter>>,
     pub(super) max_keys: usize,
     /// The line at which the next search for expired keys begins.
-    pub(super) hand: u32,
+    pub(super) hand: Hand,
     /// The state of the generator that picks the keys to choose a victim from.
     pub(super) random: u64,
     pub(super) evicted: u64,
@@ -65,7 +65,7 @@ impl Table {
             queues: BTreeMap::new(),
             moved: Vec::new(),
             max_keys: max_keys.clamp(1, MAX_KEYS),
-            hand: 0,
+            hand: Hand::default(),
             random,
             evicted: 0,
             first_eviction: false,

@@ -4,10 +4,14 @@ use std::slice;
 use std::sync::Arc;
 
 use super::MemoryStore;
-use super::table::Table;
+use super::plain::PlainOutcome;
+use super::slot::Content;
+use super::table::{KeyIndex, Table};
 use super::waiter::Waiter;
-use crate::algorithm::{AlgorithmSpec, Verdict};
+use crate::algorithm::{AlgorithmSpec, PlainSpec, PlainStep, PlainSteps, Verdict};
 use crate::base::sync::MutexGuard;
+use crate::key::Fingerprint;
+use crate::key::policy_id::PolicyId;
 use crate::store::charge::{Charge, Outcome, Pauses, Snapshots};
 use crate::store::judge::line_of;
 
@@ -124,5 +128,33 @@ impl MemoryStore {
             state.into_iter().for_each(|state| table.insert(index, spec, state, now));
         }
         Some((now, verdict))
+    }
+
+    /// Decides a charge that the lock-free steps have not decided, by the same steps, if its key is not there. Returns `None` if it is, or if
+    /// the state would not fit into a slot, and has then charged nothing.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn decide_new_plain(
+        &self,
+        (key, policy): (Fingerprint, PolicyId),
+        spec: &PlainSpec,
+        cost: u64,
+    ) -> Option<PlainOutcome<1>> {
+        // Most calls that come here wait for a key that is there.
+        if self.is_locked || self.slots.find(key).is_some() {
+            return None;
+        }
+        let mut table = self.lock();
+        if self.slots.locate(key).is_some() {
+            return None;
+        }
+        let now = self.clock.now_in_order();
+        let PlainStep { snapshot, admitted, after } = spec.decide(spec.absent(), now, cost)?;
+        if admitted {
+            let content = Content::of(after?, now)?;
+            table.insert_with(KeyIndex { fingerprint: key, policy }, now, |_| content);
+        }
+        self.unlock(table);
+        Some(PlainOutcome { now, admitted, admits: [admitted], snapshots: [snapshot] })
     }
 }

@@ -8,7 +8,7 @@ use crate::algorithm::fixed_window::FixedWindowSpec;
 use crate::algorithm::gcra::{GcraKind, GcraSpec};
 use crate::algorithm::sliding_window::SlidingWindowSpec;
 use crate::base::property_tests::is_long;
-use crate::store::memory::owners::Owner;
+use crate::store::memory::owners::{Hand, Owner};
 
 const MAX_KEYS: usize = 200;
 const HOUR: u64 = 3_600_000_000;
@@ -127,7 +127,8 @@ fn table_is_consistent_after_threads_have_used_it() {
 /// Checks that all parts of a table agree.
 fn check(table: &Table) {
     let (mut len, mut others, mut shares) = (0, HashSet::new(), HashMap::<u32, usize>::new());
-    let lines = (0..table.owners.lines()).map(|number| table.owners.line(number));
+    let mut hand = Hand::default();
+    let lines = (0..table.owners.lines()).map(|_| table.owners.next_line(&mut hand));
     for slot in lines.flat_map(|line| table.slots.slots_of(line)) {
         let (content, fingerprint) =
             (table.slots.slot(slot).read().content, table.slots.slot(slot).fingerprint());
