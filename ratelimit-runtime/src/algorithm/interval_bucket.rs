@@ -268,7 +268,7 @@ impl Refills {
         anchor.saturating_add(self.of(missing).saturating_mul(self.period))
     }
 
-    /// Returns the refills that give so many permits back. Mostly it is one, and then nothing is divided.
+    /// Returns the number of refills until so many permits are back. Mostly it is one, and then nothing is divided.
     fn of(self, missing: u64) -> u64 {
         if missing <= self.permits { (missing > 0).into() } else { missing.div_ceil(self.permits) }
     }

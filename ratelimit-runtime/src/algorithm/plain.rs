@@ -200,7 +200,7 @@ impl PlainSpec {
         }
     }
 
-    /// Returns the state of a key that has none.
+    /// Returns the plain state that stands for none.
     pub(crate) fn absent(self) -> PlainState {
         match self.is_bucket() {
             true if self.is_adjustable() => PlainState::AdjustableBucket { full: 0, number: 0 },

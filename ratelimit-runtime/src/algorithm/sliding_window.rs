@@ -70,14 +70,14 @@ impl SlidingWindowSpec {
         self.slot(time) + self.precision + self.period
     }
 
-    /// Whether an entry of this time still counts. That is mostly clear without a division.
+    /// Whether an entry of this time still counts. Usually needs no division.
     #[inline]
     fn counts(&self, stamp: u64, now: u64) -> bool {
         let age = now.saturating_sub(stamp);
         age < self.period || age < self.period + self.precision && self.ends_at(stamp) > now
     }
 
-    /// Whether a time is in an earlier sub-window than another. That is mostly clear without a division.
+    /// Whether a time is in an earlier sub-window than another. Usually needs no division.
     #[inline]
     fn is_in_earlier_slot(&self, time: u64, other: u64) -> bool {
         time < other && (other - time >= self.precision || time < self.slot(other))
@@ -169,8 +169,8 @@ impl SlidingWindowSpec {
         log.entries[cut].stamp = now;
     }
 
-    /// Charges a call that does not wait, if a log is there that owes nothing, and admits it: the steps of [`check`](Self::check) and
-    /// [`commit`](Self::commit), which search the log once. Returns what it has read.
+    /// Charges a call that does not wait, if there is a log that admits it and owes nothing. Takes the steps of [`check`](Self::check) and
+    /// [`commit`](Self::commit), but searches the log once. Returns what it has read.
     #[inline]
     pub(super) fn charge_at_once(&self, state: &mut Option<State>, now: u64, cost: u64) -> Option<Snapshot> {
         let log = stored_mut(state).filter(|log| log.owed == 0)?;

@@ -69,8 +69,8 @@ impl WarmingUpSpec {
         self.curve().read(stored(state), now)
     }
 
-    /// Decides a call that does not wait, and charges it if it is admitted: the steps of [`check`](Self::check),
-    /// [`verdict`](Self::verdict) and [`commit`](Self::commit), for which the curve is derived once.
+    /// Decides a call of at least one permit that does not wait, and charges it if it is admitted. Takes the steps of
+    /// [`check`](Self::check), [`verdict`](Self::verdict) and [`commit`](Self::commit), but derives the curve once.
     pub(super) fn decide(&self, state: &mut Option<State>, now: u64, cost: u64) -> (Snapshot, bool) {
         let curve = self.curve();
         let snapshot = curve.read(stored(state.as_ref()), now);
@@ -257,9 +257,16 @@ mod tests {
     #[test]
     fn calls_are_decided_at_once_as_step_by_step() {
         let rate = Rate::new(1, std::time::Duration::from_millis(1));
-        let bucket = WarmingUpSpec { rate, warmup: 100_000, adjustable: false };
+        let calls = [(1000, 1), (1000, 1), (4000, 5), (3000, 1), (900_000, 1), (910_000, MAX_COST)];
+        for adjustable in [false, true] {
+            let bucket = WarmingUpSpec { rate, warmup: 100_000, adjustable };
+            decides_alike(bucket, &calls);
+        }
+    }
+
+    fn decides_alike(bucket: WarmingUpSpec, calls: &[(u64, u64)]) {
         let (mut at_once, mut by_steps) = (None, None);
-        for (now, cost) in [(1000, 1), (1000, 1), (4000, 5), (3000, 1), (900_000, 1), (910_000, MAX_COST)] {
+        for &(now, cost) in calls {
             let snapshot = bucket.check(by_steps.as_ref(), now, cost);
             let admitted = bucket.verdict(snapshot, now, cost, 0).admitted;
             if admitted {

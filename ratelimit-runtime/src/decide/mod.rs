@@ -84,7 +84,9 @@ impl Backend {
             {
                 return Ok(decision);
             }
+            // A refusal that is a penalty is decided with a request.
             if !charges.are_by_key()
+                && charge.definition.attribute.penalty.is_empty()
                 && let Some(memory) = self.memory()
                 && let asked = (charge, charges.last_key(charge), charges.parts_of_only(charge))
                 && let Some(decision) = self

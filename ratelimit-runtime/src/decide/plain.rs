@@ -1,4 +1,4 @@
-//! Calls with a single plain charge, which the memory store decides without a lock.
+//! Calls with a single plain charge, which the memory store decides without a lock, unless the key is new.
 
 use super::charges::{Charges, PolicyCharge};
 use super::definition::ChargeNumbers;
@@ -125,7 +125,7 @@ impl Backend {
         self.after_plain((&charge, key), *outcome, || charges.parts_of_only(asked), caller)
     }
 
-    /// Decides a single charge, which these steps have not decided, by the same steps if its key is not there yet.
+    /// Decides a single charge by the lock-free steps of the memory store, if its key is not there yet.
     #[inline]
     pub(super) fn decide_new<C: Caller>(
         &self,

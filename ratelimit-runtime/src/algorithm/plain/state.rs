@@ -116,8 +116,8 @@ pub(super) fn is_aligned(end: u64, period: u64) -> bool {
     is_multiple(end, period) || end.is_multiple_of(period)
 }
 
-/// Whether a number is a multiple of another, unless it is larger than a double can hold: many processors divide doubles several times as
-/// fast as integers. The quotient may be rounded, the product is not.
+/// Whether a number is a multiple of another. May say no of a number above 2^53. Many processors divide doubles several times as fast as
+/// integers; the quotient may be rounded, but the product is exact.
 #[inline]
 fn is_multiple(number: u64, of: u64) -> bool {
     let times = (number as f64 / of as f64) as u64;

@@ -116,7 +116,7 @@ impl Table {
         }
     }
 
-    /// Returns the slots of the next line whose keys had expired by then.
+    /// Returns those slots of the next line whose keys had expired by then.
     fn next_expired(&mut self, by: u64) -> impl Iterator<Item = SlotId> + use<> {
         let line = self.owners.next_line(&mut self.hand);
         (0..LINE).for_each(|_| self.count_look());

@@ -19,12 +19,12 @@ pub(super) struct Owners {
     extra_lines: Segments<[Owner; LINE as usize]>,
 }
 
-/// A place in the turn of all lines.
+/// The last line whose turn it was.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Hand {
-    /// The lines before it.
+    /// The lines before this one.
     passed: u64,
-    /// The extra ones among them.
+    /// The extra ones before the next one.
     extra_before: u64,
 }
 
@@ -79,6 +79,8 @@ impl IndexMut<SlotId> for Owners {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use super::*;
 
     #[test]
@@ -104,14 +106,26 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_are_added_during_a_turn_exist_when_it_is_theirs() {
+    fn all_lines_take_turns_while_others_are_added() {
         let (mut owners, mut hand) = (Owners::default(), Hand::default());
         owners.add(false);
-        for i in 0..3000u32 {
-            owners.add(i % 7 < i / 1000);
-            let line = owners.next_line(&mut hand);
-            let lines = if line.is_extra() { &owners.extra_lines } else { &owners.lines };
-            assert!((line.number() as usize) < lines.len(), "{i}");
+        for i in 0..100u32 {
+            owners.add(i % 7 < i / 30);
+            let numbers = |is_extra, lines: usize| (0..lines as u32).map(move |number| (is_extra, number));
+            let present = numbers(false, owners.lines.len()).chain(numbers(true, owners.extra_lines.len()));
+            let present: HashSet<_> = present.collect();
+            let mut seen = HashSet::new();
+            // The rest of a turn, and another one, which is longer.
+            for step in 0..owners.lines() * 3 {
+                if step % 50 == 7 {
+                    owners.add(step % 3 == 0);
+                }
+                let line = owners.next_line(&mut hand);
+                let lines = if line.is_extra() { &owners.extra_lines } else { &owners.lines };
+                assert!((line.number() as usize) < lines.len());
+                seen.insert((line.is_extra(), line.number()));
+            }
+            assert!(present.is_subset(&seen), "{i}");
         }
     }
 }

@@ -143,6 +143,9 @@ mod tests {
             let mut expected: Vec<_> = sizes.into_iter().filter(|size| *size > 0).collect();
             expected.sort_unstable_by(|a, b| b.cmp(a));
             assert_eq!(ranked.filter(|size| *size > 0).collect::<Vec<_>>(), expected);
+            // Of a new policy, whose share is more than it holds.
+            let victim = shares.victim(PolicyId::new("", "new"), 1_000_000).map(|victim| shares.size(victim));
+            assert_eq!(victim.filter(|size| *size > 0), expected.first().copied());
         }
     }
 }

@@ -31,7 +31,7 @@ pub(super) struct Table {
     /// The waiters that have moved up, to be notified once the table is unlocked.
     pub(super) moved: Vec<Arc<Waiter>>,
     pub(super) max_keys: usize,
-    /// The line at which the next search for expired keys begins.
+    /// The line at which the last search for expired keys has ended.
     pub(super) hand: Hand,
     /// The state of the generator that picks the keys to choose a victim from.
     pub(super) random: u64,

@@ -45,6 +45,21 @@ fn expired_keys_go_first_then_closest_to_expiry() {
 }
 
 #[test]
+fn new_plain_keys_make_room_like_others() {
+    let store = MemoryStore::new(1, Clock::manual(Arc::new(AtomicU64::new(1000))));
+    let decide = |charge: Charge| {
+        let (key, plain) = ((charge.key.fingerprint(), charge.key.1), PlainSpec::of(&charge.spec).unwrap());
+        store.decide_new_plain(key, &plain, 1)
+    };
+    assert!(decide(charge("a", 40)).is_some_and(|decided| decided.admitted));
+    assert!(decide(charge("a", 40)).is_none());
+    assert!(decide(charge("b", 40)).is_some_and(|decided| decided.admitted));
+    assert_eq!((store.len(), store.evicted()), (1, 1));
+    // It was logged, once the table was unlocked.
+    assert!(!store.lock().first_eviction);
+}
+
+#[test]
 fn peeks_at_keys_that_are_not_there_make_none() {
     let store = MemoryStore::new(4, Clock::manual(Arc::new(AtomicU64::new(1000))));
     let verdict = store.decide(&[Charge { cost: 0, ..charge("a", 40) }]).verdicts[0];

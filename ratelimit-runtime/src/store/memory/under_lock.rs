@@ -130,8 +130,8 @@ impl MemoryStore {
         Some((now, verdict))
     }
 
-    /// Decides a charge that the lock-free steps have not decided, by the same steps, if its key is not there. Returns `None` if it is, or if
-    /// the state would not fit into a slot, and has then charged nothing.
+    /// Decides a charge that the lock-free steps have not decided, by the same steps, if its key is not there. Returns `None` if it may be, or
+    /// if these steps do not decide it, and has then charged nothing.
     #[cold]
     #[inline(never)]
     pub(crate) fn decide_new_plain(
@@ -140,7 +140,7 @@ impl MemoryStore {
         spec: &PlainSpec,
         cost: u64,
     ) -> Option<PlainOutcome<1>> {
-        // Most calls that come here wait for a key that is there.
+        // Without the lock first: calls that wait for a bucket come here too, and the keys of these are mostly there.
         if self.is_locked || self.slots.find(key).is_some() {
             return None;
         }

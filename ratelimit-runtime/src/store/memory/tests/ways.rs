@@ -119,6 +119,18 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
+/// Decides a single charge that does not wait, if its key is not there, and its state would be plain.
+fn decide_new(store: &MemoryStore, list: &[Charge]) -> Option<Outcome> {
+    let [Charge { key, spec, cost: cost @ 1.., wait: 0, shadow: false }] = list else { return None };
+    let plain = PlainSpec::of(spec)?;
+    let PlainOutcome { now, admitted, snapshots: [read], .. } =
+        store.decide_new_plain((key.fingerprint(), key.1), &plain, *cost)?;
+    let mut outcome = Outcome::at(now);
+    outcome.admitted = admitted;
+    outcome.verdicts.push(plain.verdict(plain.limit(), read, now, *cost, admitted));
+    Some(outcome)
+}
+
 proptest! {
     #![proptest_config(config())]
 
@@ -143,7 +155,9 @@ proptest! {
                             Charge { key: keys[key].clone(), spec, cost, wait, shadow }
                         })
                         .collect();
-                    let [ours, locked] = stores.each_ref().map(|store| store.decide(&list));
+                    // As single calls are decided.
+                    let decide = |store| decide_new(store, &list).unwrap_or_else(|| store.decide(&list));
+                    let [ours, locked] = stores.each_ref().map(decide);
                     prop_assert_eq!((ours.now, ours.admitted, &ours.verdicts), (locked.now, locked.admitted, &locked.verdicts));
                     prop_assert_eq!(&*ours.paused, &*locked.paused);
                     for (charge, verdict) in list.iter().zip(&ours.verdicts) {
