@@ -90,11 +90,14 @@ impl Fixture {
 
     /// Puts the key of each case into this state.
     async fn prepare(&mut self, state: State) {
+        self.prepare_only(&CASES, state).await;
+    }
+
+    /// Puts the keys of these cases into this state. There are no others then.
+    async fn prepare_only(&mut self, cases: &[Case], state: State) {
         self.reconnect();
         self.send("FLUSHALL").await;
-        for case in CASES {
-            case.prepare(self, state).await;
-        }
+        Case::prepare(cases, self, state).await;
     }
 
     async fn stored(&mut self) -> Vec<Stored> {

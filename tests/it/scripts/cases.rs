@@ -106,38 +106,44 @@ impl Case {
         Charge { key: self.key(), spec: self.spec(), cost: 1, wait: self.wait, shadow: false }
     }
 
-    /// Puts the key into this state. `Ended` and `Future` leave it absent if they mean nothing to the algorithm.
-    pub(super) async fn prepare(&self, fixture: &mut Fixture, state: State) {
+    /// Puts the keys of some cases into this state. `Ended` and `Future` leave those absent to whose algorithms they mean nothing.
+    pub(super) async fn prepare(cases: &[Case], fixture: &mut Fixture, state: State) {
+        if matches!(state, State::Charged | State::Paused | State::Resumed | State::Penalized) {
+            let charges: Vec<_> = cases.iter().map(|case| [case.charge()]).collect();
+            let charges: Vec<_> = charges.iter().map(|charge| charge.as_slice()).collect();
+            for _ in 0..2 {
+                for outcome in fixture.store.decide_many(&charges).await {
+                    assert!(outcome.expect("the store answers").admitted);
+                }
+            }
+        }
+        for case in cases {
+            case.prepare_charged(fixture, state).await;
+        }
+    }
+
+    /// Puts the key into this state, after it was charged where the state says so.
+    async fn prepare_charged(&self, fixture: &mut Fixture, state: State) {
         match state {
-            State::Absent => {}
-            State::Charged | State::Paused | State::Resumed | State::Penalized => {
-                for _ in 0..2 {
-                    let outcome = fixture.store.decide(&[self.charge()]).await.expect("the store answers");
-                    assert!(outcome.admitted);
-                }
-                match state {
-                    State::Paused => {
-                        let paused = fixture.store.pause(&self.key(), &self.spec(), HOUR_MICROS).await;
-                        paused.expect("the store answers");
-                    }
-                    State::Resumed => {
-                        let now = fixture.now().await;
-                        let (written, until) = (now - 9 * SECOND_MICROS, now - SECOND_MICROS);
-                        let header = format!("paused: {written} {until} {} ", 8 * SECOND_MICROS);
-                        fixture.mark(&self.text(), &header).await;
-                    }
-                    State::Penalized => {
-                        let now = fixture.now().await;
-                        let (written, until, forgiven_in) =
-                            (now - 9 * SECOND_MICROS, now - SECOND_MICROS, 1000 * HOUR_MICROS);
-                        let header =
-                            format!("penalized: {written} {until} {} 1 1 {forgiven_in} ", 8 * SECOND_MICROS);
-                        fixture.mark(&self.text(), &header).await;
-                        let ends = (until + forgiven_in) / SECOND_MICROS + 1;
-                        fixture.send(&format!("EXPIREAT {} {ends}", self.text())).await;
-                    }
-                    _ => {}
-                }
+            State::Absent | State::Charged => {}
+            State::Paused => {
+                let paused = fixture.store.pause(&self.key(), &self.spec(), HOUR_MICROS).await;
+                paused.expect("the store answers");
+            }
+            State::Resumed => {
+                let now = fixture.now().await;
+                let (written, until) = (now - 9 * SECOND_MICROS, now - SECOND_MICROS);
+                let header = format!("paused: {written} {until} {} ", 8 * SECOND_MICROS);
+                fixture.mark(&self.text(), &header).await;
+            }
+            State::Penalized => {
+                let now = fixture.now().await;
+                let (written, until, forgiven_in) =
+                    (now - 9 * SECOND_MICROS, now - SECOND_MICROS, 1000 * HOUR_MICROS);
+                let header = format!("penalized: {written} {until} {} 1 1 {forgiven_in} ", 8 * SECOND_MICROS);
+                fixture.mark(&self.text(), &header).await;
+                let ends = (until + forgiven_in) / SECOND_MICROS + 1;
+                fixture.send(&format!("EXPIREAT {} {ends}", self.text())).await;
             }
             State::Ended | State::Future => {
                 let now = fixture.now().await;

@@ -1,5 +1,7 @@
 //! Pauses of keys in Redis: values that no limiter wrote, and users who may not run one of the commands.
 
+use std::slice;
+
 use ratelimit_runtime::store::{Charge, RedisStore};
 
 use super::cases::{CASES, Case, State};
@@ -105,7 +107,7 @@ async fn denied_command_leaves_pauses_atomic() {
         let fault = Fault::denied(&[denied]);
         for state in State::ALL {
             for case in &CASES {
-                fixture.prepare(state).await;
+                fixture.prepare_only(slice::from_ref(case), state).await;
                 let pause = async |store: &RedisStore| store.pause(&case.key(), &case.spec(), 2 * HOUR).await;
                 let context = format!("{denied} denied, {state:?}, {}", case.name);
                 let (paused, change) = fixture.during(&fault, pause).await;
