@@ -78,29 +78,24 @@ impl Backend {
         charges: &mut Charges<'_>,
         caller: &C,
     ) -> Result<C::Decision, PendingRequest<'b>> {
-        if let Some(charge) = charges.only() {
-            if matches!(charge.numbers, ChargeNumbers::Computed(..))
-                && let Some(decision) = self.decide_computed(charges, caller)
-            {
-                return Ok(decision);
-            }
-            // A refusal that is a penalty is decided with a request.
-            if !charges.are_by_key()
-                && charge.definition.attribute.penalty.is_empty()
-                && let Some(memory) = self.memory()
-                && let asked = (charge, charges.last_key(charge), charges.parts_of_only(charge))
-                && let Some(decision) = self
-                    .decide_new(memory, asked, caller)
-                    .or_else(|| self.decide_single(memory, asked, caller))
-            {
-                return Ok(decision);
-            }
+        if let Some(PolicyCharge { numbers: ChargeNumbers::Computed(..), .. }) = charges.only()
+            && let Some(decision) = self.decide_computed(charges, caller)
+        {
+            return Ok(decision);
+        }
+        // What operators have changed for a key is looked up once the key is complete.
+        let is_by_key = charges.are_by_key();
+        if !is_by_key && let Some(decision) = self.decide_alone(charges, caller) {
+            return Ok(decision);
         }
         self.close(charges);
         if let Some(blocked) = charges.take_blocked().filter(Blocked::refuses)
             && let Some(store) = self.store()
         {
             return Ok(self.refuse(&blocked, store.source(), charges.parts_of(&blocked.charge), caller));
+        }
+        if is_by_key && let Some(decision) = self.decide_alone(charges, caller) {
+            return Ok(decision);
         }
         match self.decide_few(charges, caller) {
             Some(decision) => Ok(decision),
@@ -173,8 +168,7 @@ impl Backend {
         {
             return Some(decision);
         }
-        let asked = (charge, key, parts.all());
-        self.decide_new(memory, asked, caller).or_else(|| self.decide_single(memory, asked, caller))
+        self.decide_single(memory, (charge, key, parts.all()), caller)
     }
 
     /// Returns the request for charges without cost, or why one is not valid.
@@ -233,19 +227,13 @@ impl Backend {
         caller.single(decision)
     }
 
-    /// Decides a call with any charges, whose keys are complete, without the lock-free steps.
+    /// Decides a call with any charges, whose keys are complete, unless it was a single one that could be decided alone.
     #[inline(never)]
     pub(crate) fn decide_any<'b, C: Caller>(
         self: &'b Arc<Self>,
         charges: &mut Charges<'_>,
         caller: &C,
     ) -> Result<C::Decision, PendingRequest<'b>> {
-        if let (Some(memory), Some((charge, key))) = (self.memory(), charges.single())
-            && let Some(decision) =
-                self.decide_single(memory, (charge, key, charges.parts_of(charge)), caller)
-        {
-            return Ok(decision);
-        }
         if let Some(admitted) = caller.admitted()
             && (charges.is_empty() || self.admits_list(charges))
         {
@@ -348,13 +336,24 @@ impl Backend {
         refusal.map(|(attribute, error)| caller.failed(attribute, error))
     }
 
+    /// Decides the only charge in process, as [`decide_single`](Self::decide_single) does.
+    #[inline(always)]
+    fn decide_alone<C: Caller>(&self, charges: &Charges<'_>, caller: &C) -> Option<C::Decision> {
+        let (memory, charge) = (self.memory()?, charges.only()?);
+        self.decide_single(memory, (charge, charges.last_key(charge), charges.parts_of_only(charge)), caller)
+    }
+
     /// Decides a single charge in process, unless the call may wait, or needs a receipt that is not a plain one.
     fn decide_single<C: Caller>(
         &self,
         memory: &Arc<MemoryStore>,
-        (charge, key, parts): (&PolicyCharge<'_>, Fingerprint, PartsOfKey<'_>),
+        asked: (&PolicyCharge<'_>, Fingerprint, PartsOfKey<'_>),
         caller: &C,
     ) -> Option<C::Decision> {
+        if let Some(decision) = self.decide_new(memory, asked, caller) {
+            return Some(decision);
+        }
+        let (charge, key, parts) = asked;
         let PolicyCharge { definition, cost, .. } = *charge;
         let has_receipt = || caller.admitted().is_none() || definition.attribute.refundable;
         if cost == 0 || charge.wait > 0 || has_receipt() && charge.plain().is_none() {
