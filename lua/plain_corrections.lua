@@ -38,8 +38,13 @@
   elseif kind == 3 then
     local period, precision, plain, elements, n, known, lowest = third, fourth, true, nil, 0, 0, nil
     local unit, span, read, wanted, is_longer, before_oldest, oldest = 1, period + precision, 0, 9, false, nil, nil
-    -- Between a charge and its receipt there are few sub-windows, and some entries of a log.
-    if precision > 0 then unit, wanted = precision, 3 end
+    -- Between a charge and its receipt there are few sub-windows, and some entries of a log, more of one that is busy.
+    if precision > 0 then
+      unit, wanted = precision, 3
+    else
+      local same = at
+      while KEYS[same + 1] == key and wanted < 33 do same, wanted = same + 1, wanted + 4 end
+    end
     local here = now - now % unit
     while plain do
       if read < wanted then

@@ -81,8 +81,9 @@ impl Queue {
             Task::Waiting => &mut self.waiting,
             Task::Gathered => {
                 if self.due.is_empty() {
-                    // The script reads and writes a key once for all that follow each other.
-                    self.gathered.sort_by_key(CallCorrections::first_key);
+                    // The script reads and writes a key once for all that follow each other. Of a log it writes what receipts have
+                    // changed before it adds a debt.
+                    self.gathered.sort_by_key(|call| (call.first_key(), call.is_debit()));
                     self.due.extend(self.gathered.drain(..));
                 }
                 &mut self.due
@@ -179,6 +180,10 @@ impl CallCorrections {
 
     fn keys(&self) -> impl Iterator<Item = Fingerprint> {
         self.corrections.iter().map(|correction| correction.key.fingerprint())
+    }
+
+    fn is_debit(&self) -> bool {
+        self.corrections.first().is_some_and(|first| matches!(first.kind, CorrectionKind::Debit))
     }
 
     fn pauses(&self) -> bool {
