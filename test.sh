@@ -59,16 +59,16 @@ run() {
   "$@" 2>&1 | tee -a "$log"
 }
 
-# Built first, because a test runs each example.
-run cargo build --locked -p examples -p mcp-examples -p web-examples --examples
+# Cargo builds the examples too, and a test runs each of them.
 run cargo test --locked --workspace --features ratelimits/tls,ratelimits/actix,ratelimits/calendar,ratelimits/dashboard,ratelimits/metrics,ratelimits/overrides,ratelimits/serde,ratelimits/tonic
 # With tokio's pausable clock, without TLS and integrations.
 run cargo test --locked --features test-util --test paused
 # With loom's atomics and mutex in the memory store, and so in a build of its own.
 run env RUSTFLAGS="--cfg ratelimits_loom" cargo test --locked --profile loom -p loom-models
 # The linker collects the inventory of policies.
-for profile in dev release fat-lto thin-lto; do
-  run cargo run --locked --quiet --profile "$profile" -p inventory-test
+run cargo run --locked --quiet -p inventory-test
+for lto in false fat thin; do
+  run env CARGO_PROFILE_RELEASE_LTO="$lto" cargo run --locked --quiet --release -p inventory-test
 done
 # Without Redis.
 run cargo check --locked --no-default-features

@@ -2,12 +2,8 @@
 
 use std::process::{Command, Output};
 
-/// Runs the program, with the command beside it.
+/// Runs the program, which finds the command beside it: cargo builds both for `cargo test --workspace`.
 fn over_admission(arguments: &[&str]) -> Output {
-    let profile = if cfg!(debug_assertions) { "dev" } else { "release" };
-    let build = ["build", "--quiet", "-p", "ratelimits-cli", "--profile", profile];
-    let built = Command::new(env!("CARGO")).args(build).status().expect("cargo runs");
-    assert!(built.success());
     let output = Command::new(env!("CARGO_BIN_EXE_over-admission")).args(arguments).output();
     output.expect("the program runs")
 }
