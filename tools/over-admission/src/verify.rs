@@ -59,5 +59,6 @@ fn program() -> Result<PathBuf, String> {
     if program.is_file() {
         return Ok(program);
     }
-    Err(format!("{} is missing: build it by `cargo build --release -p ratelimits-cli`", program.display()))
+    let release = if cfg!(debug_assertions) { "" } else { " --release" };
+    Err(format!("{} is missing: build it by `cargo build{release} -p ratelimits-cli`", program.display()))
 }
