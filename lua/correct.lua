@@ -18,8 +18,8 @@ local correct_fully
 
 while first <= count do
   -- Corrects from `first` on, up to the one before `at`: `value` is what the key holds, nil if nothing, `was` and `ends` when that
-  -- expires before and afterwards, and `changed` whether it is written.
-  local key, at, value, was, ends, changed, failed = KEYS[first], first, nil, nil, 0, false, false
+  -- expires before and afterwards, and `changed` whether it is written. A write that failed has changed nothing from `to_repeat` on.
+  local key, at, value, was, ends, changed, failed, to_repeat = KEYS[first], first, nil, nil, 0, false, false, first
   local kind, charge, from, third, fourth, fifth = unpack_struct('<bddddd', packed, 57 * first - 56)
   if not has_first_pass then kind = 0 end
 
@@ -271,9 +271,8 @@ while first <= count do
         return type(result) == 'string' and result or result and 'CUT' or ''
       end
     end
-    -- A write that failed has changed nothing, and so has what came before it.
     if at == first then at = first + 1 end
-    for i = first, at - 1 do reply[i] = correct_fully(i) end
+    for i = to_repeat, at - 1 do reply[i] = correct_fully(i) end
   end
   first = at
 end

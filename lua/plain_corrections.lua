@@ -33,55 +33,60 @@
     -- The end of the window stays, and for how long it is remembered.
     if changed and is_open then ends, value = was, pack_struct('<dddd', opened, used, was, pays) end
 
-  -- sliding_window: debts, and receipts of one of the newest entries, of which the very newest stays. `lowest` is the first of the
-  -- elements that are changed, which are totals.
+  -- sliding_window: debts, and receipts of one of the newest entries, except one that leaves the very newest empty. `credits[i]` is what
+  -- the entry of the timestamp `elements[i]` gets back, until it is written, and `lowest` the first of the totals that change.
   elseif kind == 3 then
-    local period, precision, plain, elements, n, known, lowest = third, fourth, true, nil, 0, 0, nil
-    local unit, span, read, wanted, is_longer, before_oldest, oldest = 1, period + precision, 0, 9, false, nil, nil
-    -- Between a charge and its receipt there are few sub-windows, and some entries of a log, more of one that is busy.
-    if precision > 0 then
-      unit, wanted = precision, 3
-    else
-      local same = at
-      while KEYS[same + 1] == key and wanted < 33 do same, wanted = same + 1, wanted + 4 end
+    local period, precision, plain, elements, n, bottom, lowest, credits = third, fourth, true, nil, 0, nil, nil, {}
+    local unit, span, wanted, most, before_oldest, oldest, ended = precision, period + precision, 3, 33, nil, nil, 0
+    -- Between a charge and its receipt there are few sub-windows, and some entries of a log.
+    if precision == 0 then unit, wanted = 1, 9 end
+    local here, earliest = now - now % unit, nil
+    -- Reads the numbers from the total before the earliest charged entry on, unless that is far away: then `bottom` is the first
+    -- timestamp that was read. Totals are less than times, which shows where an end of the list is missing. Comparisons with what is no
+    -- number fail.
+    while plain and not bottom do
+      elements = call('LRANGE', key, '-' .. wanted, '-1')
+      n = #elements
+      plain = n == 0 and not elements.err or n > 1 and n % 2 == 1
+      if not plain or n == 0 then break end
+      local head = n == wanted and call('LRANGE', key, '0', '1') or elements
+      before_oldest, oldest = tonumber(head[1]), tonumber(head[2])
+      plain = before_oldest and oldest and before_oldest >= 0 and before_oldest < oldest and before_oldest % 1 + oldest % 1 == 0
+      if plain and not earliest then
+        -- The earliest entry to which a receipt gives something back: one that has ended gets nothing. The functions change an entry
+        -- faster, but once for each receipt.
+        local same, least, receipts = at, now - span < oldest and oldest or now - span, 0
+        earliest = 1 / 0
+        while KEYS[same] == key do
+          local _, other, charged = unpack_struct('<bdd', packed, 57 * same - 56)
+          if other >= 0 and charged >= least then
+            receipts = receipts + 1
+            if charged < earliest then earliest = charged end
+          end
+          same = same + 1
+        end
+        if receipts > 1 then most = 33 * receipts end
+      end
+      local known = n + 1
+      while plain and known > 1 and not bottom do
+        known = known - 1
+        local number, after = tonumber(elements[known]), elements[known + 1]
+        plain = number and number >= 0 and number % 1 == 0 and (known == n or known % 2 == 1 and number < after
+          or known % 2 == 0 and number > after and number < (elements[known + 2] or here + unit) and number >= oldest)
+        elements[known] = number
+        if plain and known < n and known % 2 == 1 and after <= earliest then bottom = known + 1 end
+      end
+      wanted = 4 * wanted - 3
+      if wanted > most then bottom = bottom or 2 end
     end
-    local here = now - now % unit
     while plain do
-      if read < wanted then
-        elements, read = call('LRANGE', key, '-' .. wanted, '-1'), wanted
-        n = #elements
-        known = n + 1
-        plain = n == 0 and not elements.err or n > 1 and n % 2 == 1
-        if plain and n > 0 then
-          is_longer = n == read
-          local head = is_longer and call('LRANGE', key, '0', '1') or elements
-          before_oldest, oldest = tonumber(head[1]), tonumber(head[2])
-          plain = before_oldest and oldest and before_oldest >= 0 and before_oldest < oldest and before_oldest % 1 + oldest % 1 == 0
-        end
-        if not plain then break end
-      end
-      -- Reads the numbers from the first before the charged entry on. Totals are less than times, which shows where an end of the list is
-      -- missing. Comparisons with what is no number fail.
-      local i = n - 1
-      while n > 0 do
-        while plain and known > 1 and known >= i do
-          known = known - 1
-          local number, after = tonumber(elements[known]), elements[known + 1]
-          plain = number and number >= 0 and number % 1 == 0 and (known == n or known % 2 == 1 and number < after
-            or known % 2 == 0 and number > after and number < (elements[known + 2] or here + unit) and number >= oldest)
-          elements[known] = number
-        end
-        if not plain or charge < 0 or from ~= from or i < 2 or elements[i] <= from then break end
-        i = i - 2
-      end
-      if not plain then break end
-      local newest, is_made = elements[n - 1], true
+      local newest = elements[n - 1]
       if charge < 0 then
         if n == 0 or newest - newest % unit + span <= now then break end
         local before_live, first_live, live = before_oldest, oldest, 0
         while first_live and first_live - first_live % unit + span <= now and live < 3 do
           live = live + 1
-          local entry = call('LRANGE', key, 2 * live, 2 * live + 1)
+          local entry = call('LRANGE', key, 2 * (ended + live), 2 * (ended + live) + 1)
           before_live, first_live = tonumber(entry[1]), tonumber(entry[2])
         end
         if
@@ -91,58 +96,60 @@
         then
           break
         end
-        local after = (elements[n] - charge) % 1125899906842624
         if newest < here then
           -- What can still fail comes after what is changed already.
+          local credit = 0
           for j = lowest or n + 1, n, 2 do
+            credit = credit + (credits[j - 1] or 0)
+            elements[j] = (elements[j] - credit) % 1125899906842624
             failed = call('LSET', key, j - n - 1, elements[j]).err
             if failed then break end
           end
           if failed then break end
-          lowest, changed = nil, false
+          lowest, credits = nil, {}
           local second = (here + span - (here + span) % 1000000) / 1000000 + 1
-          local was = newest - newest % unit + span
+          local was, after = newest - newest % unit + span, (elements[n] - charge) % 1125899906842624
           if (was - was % 1000000) / 1000000 + 1 ~= second and type(call('EXPIREAT', key, second)) ~= 'number' then break end
           if type(call('RPUSH', key, now, after)) ~= 'number' then break end
-          elements[n + 1], elements[n + 2], n = now, after, n + 2
+          elements[n + 1], elements[n + 2], n, to_repeat = now, after, n + 2, at + 1
         else
-          elements[n], lowest, changed = after, lowest or n, true
+          elements[n], lowest = (elements[n] - charge) % 1125899906842624, lowest or n
         end
-        if live > 0 then
-          call('LTRIM', key, 2 * live, '-1')
-          before_oldest, oldest = before_live, first_live
-        end
+        before_oldest, oldest, ended = before_live, first_live, ended + live
       elseif n > 0 then
         -- Without a receipt, the newest charges go first.
         if from ~= from then break end
-        if i < 2 and is_longer then
-          -- It may be of an entry before those.
-          if changed or read == 33 then break end
-          wanted, is_made = read == 3 and 9 or 33, false
-        elseif elements[i] == from and from - from % unit + span > now then
-          local credit, last = (elements[i + 1] - elements[i - 1]) % 1125899906842624, elements[n] - elements[n - 2]
+        local is_live, i, top = from >= oldest and from - from % unit + span > now, bottom, n + 1
+        if is_live and from < elements[bottom] then break end
+        while top - i > 2 do
+          local middle = (i + top) / 2
+          middle = middle - middle % 2
+          if elements[middle] <= from then i = middle else top = middle end
+        end
+        if is_live and elements[i] == from then
+          local credited, last = credits[i] or 0, (elements[n] - elements[n - 2]) % 1125899906842624 - (credits[n - 1] or 0)
+          local credit = (elements[i + 1] - elements[i - 1]) % 1125899906842624 - credited
           if charge < credit then credit = charge end
           if i == n - 1 then last = last - credit end
-          if last % 1125899906842624 == 0 then break end
+          if last == 0 then break end
           if credit > 0 then
-            for j = i + 1, n, 2 do elements[j] = (elements[j] - credit) % 1125899906842624 end
+            credits[i] = credited + credit
             if not lowest or i + 1 < lowest then lowest = i + 1 end
-            changed = true
           end
         end
       end
-      if is_made then
-        reply[at], at = '', at + 1
-        if KEYS[at] ~= key then break end
-        kind, charge, from, third, fourth = unpack_struct('<bdddd', packed, 57 * at - 56)
-        plain = kind == 3 and third == period and fourth == precision
-      end
+      reply[at], at = '', at + 1
+      if KEYS[at] ~= key then break end
+      kind, charge, from, third, fourth = unpack_struct('<bdddd', packed, 57 * at - 56)
+      plain = kind == 3 and third == period and fourth == precision
     end
-    for i = lowest or n + 1, n, 2 do
-      failed = call('LSET', key, i - n - 1, elements[i]).err
+    local credit = 0
+    for j = lowest or n + 1, failed and 0 or n, 2 do
+      credit = credit + (credits[j - 1] or 0)
+      failed = call('LSET', key, j - n - 1, (elements[j] - credit) % 1125899906842624).err
       if failed then break end
     end
-    changed = false
+    if ended > 0 and not failed then call('LTRIM', key, 2 * ended, '-1') end
 
   -- adjustable_interval_bucket, with its own refills, for which no call waits
   elseif kind == 6 then

@@ -298,13 +298,16 @@ fn sliding_window(random: &mut Random, now: u64, precision: u64) -> Option<(Valu
     let latest = if random.below(8) == 0 { now + PERIOD } else { now };
     let mut total = random.pick(&[0, 7, WRAP - 3]);
     let mut elements = Vec::new();
-    for _ in 0..random.between(1, 7) {
+    // Now and then more than a pass reads at first.
+    let (most, gaps) =
+        if random.below(6) == 0 { (150, [1, 1, SECOND / 20]) } else { (7, [1, SECOND, PERIOD]) };
+    for _ in 0..random.between(1, most) {
         if stamp > latest {
             break;
         }
         elements.extend([total, stamp]);
-        total = (total + random.between(1, 3)) % WRAP;
-        let longest = random.pick(&[1, SECOND, PERIOD]);
+        total = (total + random.pick(&[0, 1, 1, 2, 2, 3, 3])) % WRAP;
+        let longest = random.pick(&gaps);
         stamp = slot(stamp) + precision.max(1) + random.below(longest);
     }
     elements.push(total);

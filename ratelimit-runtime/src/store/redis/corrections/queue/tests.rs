@@ -73,14 +73,35 @@ fn what_was_gathered_of_a_key_goes_before_its_pause() {
 }
 
 #[test]
-fn receipts_of_logs_do_not_fill_a_call() {
-    let mut queue = Queue::default();
+fn receipts_of_few_logs_share_a_call() {
     let spec = Policy::from(SlidingWindow::new(10, Duration::from_secs(1))).spec().unwrap();
-    for _ in 0..200 {
-        let refund = Correction::refund(Key::raw("a"), spec, 1, None);
-        queue.push(CallCorrections::new(vec![refund], Urgency::Gathered, None, Box::new(drop)));
+    let shared = |key: fn(usize) -> String| {
+        let mut queue = Queue::default();
+        for number in 0..200 {
+            let refund = Correction::refund(Key::raw(key(number).as_str()), spec, 1, None);
+            queue.push(CallCorrections::new(vec![refund], Urgency::Gathered, None, Box::new(drop)));
+        }
+        taken(&mut queue, Task::Gathered).len()
+    };
+    assert_eq!(shared(|number| number.to_string()), 9);
+    // Those of one key change its entries together.
+    assert_eq!(shared(|_| "a".to_owned()), 30);
+}
+
+#[test]
+fn debts_follow_receipts_of_the_same_key() {
+    let mut queue = Queue::default();
+    for (key, debt) in [("a", true), ("b", true), ("a", false), ("b", false), ("a", true)] {
+        let mut call = call(&[key], Urgency::Gathered);
+        if debt {
+            call.corrections[0].kind = CorrectionKind::Debit;
+        }
+        queue.push(call);
     }
-    assert_eq!(taken(&mut queue, Task::Gathered).len(), 9);
+    let of_a = Key::raw("a").fingerprint();
+    let calls = queue.take(Task::Gathered);
+    let debts = calls.iter().filter(|call| call.first_key() == Some(of_a)).map(CallCorrections::is_debit);
+    assert_eq!(debts.collect::<Vec<_>>(), [false, true, true]);
 }
 
 #[test]
