@@ -161,6 +161,27 @@ async fn mixed_keys_are_corrected_as_in_full() {
     .await;
 }
 
+#[tokio::test]
+async fn receipts_of_a_log_count_once_before_and_after_a_debt() {
+    let mut fixture = Fixture::start().await;
+    let stores = stores(&mut fixture).await;
+    let (now, tested, full) = &stores[0];
+    let [a, b, c] = [3, 2, 1].map(|seconds| now - seconds * SECOND);
+    let log = [0, a, 3, b, 6, c, 9].map(|number: u64| number.to_string());
+    let receipt = |at| CorrectionKind::Refund(Some(ChargeId { at, level: 0, credited: 0 }));
+    let kinds = [receipt(a), CorrectionKind::Debit, receipt(b), CorrectionKind::Debit, receipt(a)];
+    // Its number is odd, so it has a log.
+    let numbered = kinds.map(|kind| Numbered { key: 1, policy: 1, cost: 1, kind });
+    for (store, side) in [(tested, Side::Tested), (full, Side::Full)] {
+        write(&mut fixture, &key(side, 1), &Value::List(log.to_vec()), now + SECOND).await;
+        let results = store.correct_many(&corrections(&[Algorithm::SlidingWindow], &numbered, side)).await;
+        assert!(results.iter().all(Result::is_ok), "{results:?}");
+        let elements = redis::Cmd::lrange(key(side, 1), 0, -1).query_async(&mut fixture.admin).await;
+        let elements: Vec<u64> = elements.expect("the server answers");
+        assert_eq!(elements, [0, a, 1, b, 3, c, 6, *now, 8]);
+    }
+}
+
 /// Makes random corrections of random states, in one of three runs while one of their commands is denied.
 async fn compare(algorithms: Algorithms) {
     let mut fixture = Fixture::start().await;
