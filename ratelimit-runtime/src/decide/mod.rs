@@ -227,7 +227,7 @@ impl Backend {
         caller.single(decision)
     }
 
-    /// Decides a call with any charges, whose keys are complete, unless it was a single one that could be decided alone.
+    /// Decides a call with any charges, whose keys are complete. A single one has been tried alone before.
     #[inline(never)]
     pub(crate) fn decide_any<'b, C: Caller>(
         self: &'b Arc<Self>,
