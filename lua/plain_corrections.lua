@@ -143,13 +143,15 @@
       kind, charge, from, third, fourth = unpack_struct('<bdddd', packed, 57 * at - 56)
       plain = kind == 3 and third == period and fourth == precision
     end
-    local credit = 0
-    for j = lowest or n + 1, failed and 0 or n, 2 do
-      credit = credit + (credits[j - 1] or 0)
-      failed = call('LSET', key, j - n - 1, (elements[j] - credit) % 1125899906842624).err
-      if failed then break end
+    if not failed then
+      local credit = 0
+      for j = lowest or n + 1, n, 2 do
+        credit = credit + (credits[j - 1] or 0)
+        failed = call('LSET', key, j - n - 1, (elements[j] - credit) % 1125899906842624).err
+        if failed then break end
+      end
+      if ended > 0 and not failed then call('LTRIM', key, 2 * ended, '-1') end
     end
-    if ended > 0 and not failed then call('LTRIM', key, 2 * ended, '-1') end
 
   -- adjustable_interval_bucket, with its own refills, for which no call waits
   elseif kind == 6 then

@@ -81,8 +81,8 @@ impl Queue {
             Task::Waiting => &mut self.waiting,
             Task::Gathered => {
                 if self.due.is_empty() {
-                    // The script reads and writes a key once for all that follow each other, if receipts come first: of a log, it writes
-                    // what they have changed before it adds a debt.
+                    // The script reads and writes a key once for all that follow each other. Before it adds a debt to a log, it writes
+                    // what receipts have changed, so these come first.
                     self.gathered.sort_by_key(|call| (call.first_key(), call.is_debit()));
                     self.due.extend(self.gathered.drain(..));
                 }
