@@ -8,18 +8,20 @@
 --        nil; or that number negative, and the arguments of `pause`. In place of the duration, a penalty chooses one of some: the last
 --        two doubles are where they begin and how many they are. Those of all penalties, packed
 -- reply  for each the text of an error, an empty one, CUT if a debt was cut, or STEP and the number of a penalty that was added; or the
---        text that `correct` returns
+--        text that `correct` returns. If all are empty, one empty text
 local call, type, tonumber, KEYS, unpack_struct, pack_struct = redis.pcall, type, tonumber, KEYS, struct.unpack, struct.pack
 local match, format, sub, ceil = string.match, string.format, string.sub, math.ceil
 local packed, count, reply, first = ARGV[1], #KEYS, {}, 1
 -- What `correct` and `pause` read, as `check` does for a decision.
 local args
 local correct_fully
+-- Whether the user is known to be allowed to run the commands that replace entries of a log.
+local can_replace
 
 while first <= count do
   -- Corrects from `first` on, up to the one before `at`: `value` is what the key holds, nil if nothing, `was` and `ends` when that
-  -- expires before and afterwards, and `changed` whether it is written. A write that failed has changed nothing from `to_repeat` on.
-  local key, at, value, was, ends, changed, failed, to_repeat = KEYS[first], first, nil, nil, 0, false, false, first
+  -- expires before and afterwards, and `changed` whether it is written. A write that failed has changed nothing.
+  local key, at, value, was, ends, changed, failed = KEYS[first], first, nil, nil, 0, false, false
   local kind, charge, from, third, fourth, fifth = unpack_struct('<bddddd', packed, 57 * first - 56)
   if not has_first_pass then kind = 0 end
 
@@ -272,8 +274,12 @@ while first <= count do
       end
     end
     if at == first then at = first + 1 end
-    for i = to_repeat, at - 1 do reply[i] = correct_fully(i) end
+    for i = first, at - 1 do reply[i] = correct_fully(i) end
   end
   first = at
 end
-return reply
+-- Mostly there is nothing to say.
+for i = 1, count do
+  if reply[i] ~= '' then return reply end
+end
+return ''

@@ -129,10 +129,15 @@ while first <= count do
         if newest < earliest then
           trim = '-3'
         else
-          while oldest and oldest < earliest and live < 3 do
+          -- Mostly one entry has ended, or some of a key that was idle.
+          local skipped = 0
+          while oldest and oldest < earliest and live < 17 do
             live = live + 1
-            local entry = call('LRANGE', key, 2 * live, 2 * live + 1)
-            before_oldest, oldest = tonumber(entry[1]), tonumber(entry[2])
+            if not head[2 * live - skipped + 2] then
+              skipped = 2 * live
+              head = call('LRANGE', key, skipped, live == 1 and 3 or 35)
+            end
+            before_oldest, oldest = tonumber(head[2 * live - skipped + 1]), tonumber(head[2 * live - skipped + 2])
           end
           if not (before_oldest and oldest and before_oldest >= 0 and oldest >= earliest and oldest % 1 == 0) then
             plain = false

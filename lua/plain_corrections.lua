@@ -34,39 +34,35 @@
     if changed and is_open then ends, value = was, pack_struct('<dddd', opened, used, was, pays) end
 
   -- sliding_window: debts, and receipts of one of the newest entries, except one that leaves the very newest empty. `credits[i]` is what
-  -- the entry of the timestamp `elements[i]` gets back, until it is written, and `lowest` the first of the totals that change.
+  -- the entry of the timestamp `elements[i]` gets back, and `lowest` the first of the totals that change.
   elseif kind == 3 then
     local period, precision, plain, elements, n, bottom, lowest, credits = third, fourth, true, nil, 0, nil, nil, {}
-    local unit, span, wanted, most, before_oldest, oldest, ended = precision, period + precision, 3, 33, nil, nil, 0
-    -- Between a charge and its receipt there are few sub-windows, and some entries of a log.
-    if precision == 0 then unit, wanted = 1, 9 end
-    local here, earliest = now - now % unit, nil
-    -- Reads the numbers from the total before the earliest charged entry on, unless that is far away: then `bottom` is the first
-    -- timestamp that was read. Totals are less than times, which shows where an end of the list is missing. Comparisons with what is no
-    -- number fail.
+    local unit, span, head, before_oldest, oldest = precision == 0 and 1 or precision, period + precision, nil, nil, nil
+    -- The newest entry, once a debt adds one after it.
+    local newest_was
+    -- The earliest entry to which a receipt may give something back, the number of such receipts, and that of entries that have ended.
+    local here, earliest, receipts, same, ended = now - now % unit, 1 / 0, 0, at, 0
+    while KEYS[same] == key do
+      local _, other, charged = unpack_struct('<bdd', packed, 57 * same - 56)
+      if other >= 0 and charged >= now - span then
+        receipts = receipts + 1
+        if charged < earliest then earliest = charged end
+      end
+      same = same + 1
+    end
+    -- Each mostly is of another one of the newest entries of a log, but of one of few sub-windows. The functions change an entry that is
+    -- far away faster, but once for each receipt.
+    local wanted, most, skipped = precision == 0 and receipts > 0 and 2 * (same - at) + 3 or 3, receipts > 1 and 34 * receipts - 1 or 33, 0
+    -- Reads the numbers from the total before that entry on, unless it is far away: then `bottom` is the first timestamp that was read.
+    -- Totals are less than times, which shows where an end of the list is missing. Comparisons with what is no number fail.
     while plain and not bottom do
       elements = call('LRANGE', key, '-' .. wanted, '-1')
       n = #elements
       plain = n == 0 and not elements.err or n > 1 and n % 2 == 1
       if not plain or n == 0 then break end
-      local head = n == wanted and call('LRANGE', key, '0', '1') or elements
+      head = n == wanted and (head or call('LRANGE', key, '0', '3')) or elements
       before_oldest, oldest = tonumber(head[1]), tonumber(head[2])
       plain = before_oldest and oldest and before_oldest >= 0 and before_oldest < oldest and before_oldest % 1 + oldest % 1 == 0
-      if plain and not earliest then
-        -- The earliest entry to which a receipt gives something back: one that has ended gets nothing. The functions change an entry
-        -- faster, but once for each receipt.
-        local same, least, receipts = at, now - span < oldest and oldest or now - span, 0
-        earliest = 1 / 0
-        while KEYS[same] == key do
-          local _, other, charged = unpack_struct('<bdd', packed, 57 * same - 56)
-          if other >= 0 and charged >= least then
-            receipts = receipts + 1
-            if charged < earliest then earliest = charged end
-          end
-          same = same + 1
-        end
-        if receipts > 1 then most = 33 * receipts end
-      end
       local known = n + 1
       while plain and known > 1 and not bottom do
         known = known - 1
@@ -76,18 +72,21 @@
         elements[known] = number
         if plain and known < n and known % 2 == 1 and after <= earliest then bottom = known + 1 end
       end
-      wanted = 4 * wanted - 3
-      if wanted > most then bottom = bottom or 2 end
+      if n < wanted or wanted >= most then bottom = bottom or 2 end
+      wanted = 4 * wanted - 3 < most and 4 * wanted - 3 or most
     end
     while plain do
       local newest = elements[n - 1]
       if charge < 0 then
         if n == 0 or newest - newest % unit + span <= now then break end
-        local before_live, first_live, live = before_oldest, oldest, 0
-        while first_live and first_live - first_live % unit + span <= now and live < 3 do
+        local before_live, first_live, live = before_oldest, oldest, ended
+        while first_live and first_live - first_live % unit + span <= now and live < 17 do
           live = live + 1
-          local entry = call('LRANGE', key, 2 * (ended + live), 2 * (ended + live) + 1)
-          before_live, first_live = tonumber(entry[1]), tonumber(entry[2])
+          if not head[2 * live - skipped + 2] then
+            skipped = 2 * live
+            head = call('LRANGE', key, skipped, skipped + 31)
+          end
+          before_live, first_live = tonumber(head[2 * live - skipped + 1]), tonumber(head[2 * live - skipped + 2])
         end
         if
           not (before_live and first_live and before_live >= 0 and first_live % 1 + before_live % 1 == 0)
@@ -96,26 +95,13 @@
         then
           break
         end
+        before_oldest, oldest, ended = before_live, first_live, live
         if newest < here then
-          -- What can still fail comes after what is changed already.
-          local credit = 0
-          for j = lowest or n + 1, n, 2 do
-            credit = credit + (credits[j - 1] or 0)
-            elements[j] = (elements[j] - credit) % 1125899906842624
-            failed = call('LSET', key, j - n - 1, elements[j]).err
-            if failed then break end
-          end
-          if failed then break end
-          lowest, credits = nil, {}
-          local second = (here + span - (here + span) % 1000000) / 1000000 + 1
-          local was, after = newest - newest % unit + span, (elements[n] - charge) % 1125899906842624
-          if (was - was % 1000000) / 1000000 + 1 ~= second and type(call('EXPIREAT', key, second)) ~= 'number' then break end
-          if type(call('RPUSH', key, now, after)) ~= 'number' then break end
-          elements[n + 1], elements[n + 2], n, to_repeat = now, after, n + 2, at + 1
+          newest_was, n = newest, n + 2
+          elements[n - 1], elements[n] = now, (elements[n - 2] - charge) % 1125899906842624
         else
           elements[n], lowest = (elements[n] - charge) % 1125899906842624, lowest or n
         end
-        before_oldest, oldest, ended = before_live, first_live, ended + live
       elseif n > 0 then
         -- Without a receipt, the newest charges go first.
         if from ~= from then break end
@@ -143,15 +129,34 @@
       kind, charge, from, third, fourth = unpack_struct('<bdddd', packed, 57 * at - 56)
       plain = kind == 3 and third == period and fourth == precision
     end
-    if not failed then
-      local credit = 0
-      for j = lowest or n + 1, n, 2 do
-        credit = credit + (credits[j - 1] or 0)
-        failed = call('LSET', key, j - n - 1, (elements[j] - credit) % 1125899906842624).err
-        if failed then break end
-      end
-      if ended > 0 and not failed then call('LTRIM', key, 2 * ended, '-1') end
+    local credit = 0
+    for j = lowest or n + 1, n, 2 do
+      credit = credit + (credits[j - 1] or 0)
+      elements[j] = (elements[j] - credit) % 1125899906842624
     end
+    if newest_was then
+      -- What is left to change is added anyway.
+      if lowest == n then lowest = nil end
+      local second, was = (here + span - (here + span) % 1000000) / 1000000 + 1, newest_was - newest_was % unit + span
+      failed = (was - was % 1000000) / 1000000 + 1 ~= second and type(call('EXPIREAT', key, second)) ~= 'number'
+    end
+    if lowest == n and not failed then
+      failed = call('LSET', key, '-1', elements[n]).err
+    elseif lowest and not failed then
+      local removed = (newest_was and n - 2 or n) - lowest + 1
+      -- As in `replace` of sliding_window.lua.
+      if not can_replace then
+        failed = call('LTRIM', key, '0', '-1').err or type(call('RPUSH', key, '0')) ~= 'number'
+        can_replace, removed = not failed, removed + 1
+      end
+      if not failed then
+        failed = call('LTRIM', key, 2 * ended, -removed - 1).err or type(call('RPUSH', key, unpack(elements, lowest, n))) ~= 'number'
+        ended = 0
+      end
+    elseif newest_was and not failed then
+      failed = type(call('RPUSH', key, now, elements[n])) ~= 'number'
+    end
+    if ended > 0 and not failed then call('LTRIM', key, 2 * ended, '-1') end
 
   -- adjustable_interval_bucket, with its own refills, for which no call waits
   elseif kind == 6 then

@@ -7,7 +7,7 @@ use crate::key::Key;
 use crate::store::error::StoreError;
 
 /// Permits that a key gets back, or is charged beyond what it was, or its pause.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Correction {
     pub key: Key,
     pub spec: AlgorithmSpec,
@@ -80,6 +80,24 @@ impl Correction {
 
     pub(crate) fn pause(key: Key, spec: AlgorithmSpec, micros: u64) -> Self {
         Correction { key, spec, cost: micros, kind: CorrectionKind::Pause }
+    }
+
+    /// Whether both make the same as one of their sum: debts of one key, and receipts of one window or sub-window.
+    pub(crate) fn adds_to(&self, other: &Correction) -> bool {
+        let is_window = || {
+            matches!(
+                self.spec,
+                AlgorithmSpec::FixedWindow(_)
+                    | AlgorithmSpec::CalendarWindow(_)
+                    | AlgorithmSpec::SlidingWindow(_)
+            )
+        };
+        let are_alike = match (self.kind, other.kind) {
+            (CorrectionKind::Debit, CorrectionKind::Debit) => true,
+            (CorrectionKind::Refund(one), CorrectionKind::Refund(other)) => one == other && is_window(),
+            _ => false,
+        };
+        are_alike && self.key == other.key && self.spec == other.spec
     }
 
     pub(crate) fn refund(key: Key, spec: AlgorithmSpec, cost: u64, charge_id: Option<ChargeId>) -> Self {

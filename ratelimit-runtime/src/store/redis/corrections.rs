@@ -4,6 +4,7 @@
 
 mod queue;
 
+use std::borrow::Cow;
 use std::collections::hash_map::{Entry, OccupiedEntry};
 use std::future::pending;
 use std::mem;
@@ -162,7 +163,10 @@ impl Sender {
         }
         // Those of one key follow each other, in their order: the script reads and writes it once for all of them.
         numbered.sort_by_key(|(_, correction)| correction.key.fingerprint());
-        let corrections: Vec<&Correction> = numbered.iter().map(|(_, correction)| *correction).collect();
+        let together: Vec<&[(usize, &Correction)]> =
+            numbered.chunk_by(|(_, one), (_, next)| next.adds_to(one)).collect();
+        let sums: Vec<Cow<'_, Correction>> = together.iter().copied().map(sum).collect();
+        let corrections: Vec<&Correction> = sums.iter().map(Cow::as_ref).collect();
         let results = match self.client.correct(&corrections).await {
             Ok(results) => results,
             Err(error) if batch.len() > 1 && self.client.concerns_some_keys(&error) => {
@@ -176,14 +180,26 @@ impl Sender {
             Err(error) => vec![Err(error.into()); corrections.len()],
         };
         let mut of_calls = vec![Ok(Corrected::Whole); batch.len()];
-        for ((call, _), result) in numbered.into_iter().zip(results) {
-            let all = mem::replace(&mut of_calls[call], Ok(Corrected::Whole));
-            of_calls[call] = common([all, result]);
+        for (together, result) in together.into_iter().zip(results) {
+            for (call, _) in together {
+                let all = mem::replace(&mut of_calls[*call], Ok(Corrected::Whole));
+                of_calls[*call] = common([all, result.clone()]);
+            }
         }
         for (call, result) in batch.into_iter().zip(of_calls) {
             call.end(result);
         }
     }
+}
+
+/// Returns one correction in place of several that add to each other.
+fn sum<'a>(corrections: &[(usize, &'a Correction)]) -> Cow<'a, Correction> {
+    let (_, first) = corrections[0];
+    if corrections.len() == 1 {
+        return Cow::Borrowed(first);
+    }
+    let cost = corrections.iter().fold(0, |sum: u64, (_, each)| sum.saturating_add(each.cost));
+    Cow::Owned(Correction { cost, ..first.clone() })
 }
 
 /// Returns what came of all corrections of a call, or the first error.

@@ -81,23 +81,30 @@ impl Queue {
             Task::Waiting => &mut self.waiting,
             Task::Gathered => {
                 if self.due.is_empty() {
-                    // The script reads and writes a key once for all that follow each other. Before it adds a debt to a log, it writes
-                    // what receipts have changed, so these come first.
+                    // The script reads and writes a key once for all that follow each other, and debts that do are sent as one.
                     self.gathered.sort_by_key(|call| (call.first_key(), call.is_debit()));
                     self.due.extend(self.gathered.drain(..));
                 }
                 &mut self.due
             }
         };
-        let (mut batch, mut weight, mut last_key) = (Vec::<CallCorrections>::new(), 0, None);
+        let (mut batch, mut weight) = (Vec::<CallCorrections>::new(), 0);
         while let Some(call) = from.front() {
-            let key = call.first_key();
-            let is_repeated = key == last_key && call.corrections.len() == 1;
-            weight += call.weight(is_repeated);
+            weight += match (batch.last(), &*call.corrections) {
+                (Some(before), [only])
+                    if before.corrections.last().is_some_and(|last| only.adds_to(last)) =>
+                {
+                    0
+                }
+                (before, corrections) => {
+                    let is_repeated =
+                        corrections.len() == 1 && before.is_some_and(|it| it.first_key() == call.first_key());
+                    call.weight(is_repeated)
+                }
+            };
             if weight > MAX_WEIGHT && !batch.is_empty() {
                 break;
             }
-            last_key = key;
             batch.extend(from.pop_front());
         }
         if task == Task::Waiting {

@@ -42,8 +42,11 @@ pub(in crate::store::redis) fn time_asked_for<T>(result: &Result<T, StoreError>)
 
 /// Returns the result of each correction of a reply.
 pub(in crate::store::redis) fn corrected(count: usize, reply: Value) -> Vec<Result<Corrected, StoreError>> {
-    let Value::Array(texts) = reply else { return vec![Err(unexpected()); count] };
-    let mut texts = texts.into_iter();
+    let mut texts = match reply {
+        Value::Array(texts) => texts.into_iter(),
+        Value::BulkString(text) if text.is_empty() => return vec![Ok(Corrected::Whole); count],
+        _ => return vec![Err(unexpected()); count],
+    };
     let result = |text| match text {
         Some(Value::BulkString(text)) if text.is_empty() => Ok(Corrected::Whole),
         Some(Value::BulkString(text)) if text == b"CUT" => Ok(Corrected::Cut),

@@ -1,9 +1,10 @@
 use std::time::Duration;
 
 use super::*;
+use crate::algorithm::ChargeId;
 use crate::key::Key;
 use crate::policy::Policy;
-use crate::{SlidingWindow, TokenBucket};
+use crate::{FixedWindow, TokenBucket};
 
 fn call(keys: &[&str], urgency: Urgency) -> CallCorrections {
     let policy = Policy::from(TokenBucket::per_second(1).burst(10));
@@ -73,19 +74,25 @@ fn what_was_gathered_of_a_key_goes_before_its_pause() {
 }
 
 #[test]
-fn receipts_of_few_logs_share_a_call() {
-    let spec = Policy::from(SlidingWindow::new(10, Duration::from_secs(1))).spec().unwrap();
-    let shared = |key: fn(usize) -> String| {
-        let mut queue = Queue::default();
-        for number in 0..200 {
-            let refund = Correction::refund(Key::raw(key(number).as_str()), spec, 1, None);
-            queue.push(CallCorrections::new(vec![refund], Urgency::Gathered, None, Box::new(drop)));
+fn corrections_that_add_to_each_other_share_a_call() {
+    let (bucket, window) =
+        (TokenBucket::per_second(1).burst(10), FixedWindow::new(10, Duration::from_secs(1)));
+    let shared = |policy: &Policy, kind: fn(u64) -> CorrectionKind| {
+        let (mut queue, spec) = (Queue::default(), policy.spec().unwrap());
+        for number in 0..1000 {
+            let correction = Correction { key: Key::raw("a"), spec, cost: 1, kind: kind(number) };
+            queue.push(CallCorrections::new(vec![correction], Urgency::Gathered, None, Box::new(drop)));
         }
         taken(&mut queue, Task::Gathered).len()
     };
-    assert_eq!(shared(|number| number.to_string()), 9);
-    // Those of one key change its entries together.
-    assert_eq!(shared(|_| "a".to_owned()), 30);
+    let receipt = |at| CorrectionKind::Refund(Some(ChargeId { at, ..ChargeId::default() }));
+    let same = |_| CorrectionKind::Refund(Some(ChargeId { at: 1, ..ChargeId::default() }));
+    assert_eq!(shared(&bucket.into(), |_| CorrectionKind::Debit), 1000);
+    assert_eq!(shared(&window.into(), same), 1000);
+    // Those of different windows, and each of a bucket, give back on their own.
+    for (policy, kind) in [(Policy::from(window), receipt as fn(u64) -> _), (Policy::from(bucket), same)] {
+        assert!(shared(&policy, kind) < 100, "{policy:?}");
+    }
 }
 
 #[test]
