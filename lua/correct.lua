@@ -15,12 +15,13 @@ local packed, count, reply, first = ARGV[1], #KEYS, {}, 1
 -- What `correct` and `pause` read, as `check` does for a decision.
 local args
 local correct_fully
--- Whether the user is known to be allowed to run the commands that replace entries of a log.
+-- Whether the commands that replace entries of a log have been tried: nothing may fail once entries are gone.
 local can_replace
 
 while first <= count do
   -- Corrects from `first` on, up to the one before `at`: `value` is what the key holds, nil if nothing, `was` and `ends` when that
-  -- expires before and afterwards, and `changed` whether it is written. A write that failed has changed nothing.
+  -- expires before and afterwards, and `changed` whether it is written. A write that failed has changed nothing, or that the key
+  -- expires later.
   local key, at, value, was, ends, changed, failed = KEYS[first], first, nil, nil, 0, false, false
   local kind, charge, from, third, fourth, fifth = unpack_struct('<bddddd', packed, 57 * first - 56)
   if not has_first_pass then kind = 0 end
@@ -278,7 +279,7 @@ while first <= count do
   end
   first = at
 end
--- Mostly there is nothing to say.
+-- Mostly there is nothing to say, which is shorter to send and to read as one text.
 for i = 1, count do
   if reply[i] ~= '' then return reply end
 end

@@ -129,7 +129,7 @@ while first <= count do
         if newest < earliest then
           trim = '-3'
         else
-          -- Mostly one entry has ended, or some of a key that was idle.
+          -- Mostly one entry has ended, which is read alone. After a pause it is some, and the functions find them if they are many.
           local skipped = 0
           while oldest and oldest < earliest and live < 17 do
             live = live + 1

@@ -40,19 +40,23 @@
     local unit, span, head, before_oldest, oldest = precision == 0 and 1 or precision, period + precision, nil, nil, nil
     -- The newest entry, once a debt adds one after it.
     local newest_was
-    -- The earliest entry to which a receipt may give something back, the number of such receipts, and that of entries that have ended.
-    local here, earliest, receipts, same, ended = now - now % unit, 1 / 0, 0, at, 0
-    while KEYS[same] == key do
-      local _, other, charged = unpack_struct('<bdd', packed, 57 * same - 56)
+    -- The earliest entry to which a receipt may give something back, and the number of such receipts.
+    local here, earliest, receipts, following = now - now % unit, 1 / 0, 0, at
+    while KEYS[following] == key do
+      local _, other, charged = unpack_struct('<bdd', packed, 57 * following - 56)
       if other >= 0 and charged >= now - span then
         receipts = receipts + 1
         if charged < earliest then earliest = charged end
       end
-      same = same + 1
+      following = following + 1
     end
-    -- Each mostly is of another one of the newest entries of a log, but of one of few sub-windows. The functions change an entry that is
-    -- far away faster, but once for each receipt.
-    local wanted, most, skipped = precision == 0 and receipts > 0 and 2 * (same - at) + 3 or 3, receipts > 1 and 34 * receipts - 1 or 33, 0
+    -- How many elements are read at first, an odd number: receipts mostly are of the newest entries of a log, or of few sub-windows. And
+    -- how many at most: 17 entries for each receipt, because the functions change one that is far away faster, but not more than a
+    -- command takes as arguments.
+    local wanted = precision == 0 and receipts > 0 and 2 * (following - at) + 3 or 3
+    local most = receipts > 58 and 1999 or receipts > 1 and 34 * receipts - 1 or 33
+    -- How many entries have ended, and how many elements come before `head`.
+    local ended, skipped = 0, 0
     -- Reads the numbers from the total before that entry on, unless it is far away: then `bottom` is the first timestamp that was read.
     -- Totals are less than times, which shows where an end of the list is missing. Comparisons with what is no number fail.
     while plain and not bottom do
@@ -135,7 +139,7 @@
       elements[j] = (elements[j] - credit) % 1125899906842624
     end
     if newest_was then
-      -- What is left to change is added anyway.
+      -- The last total is of the new entry, so no other changes.
       if lowest == n then lowest = nil end
       local second, was = (here + span - (here + span) % 1000000) / 1000000 + 1, newest_was - newest_was % unit + span
       failed = (was - was % 1000000) / 1000000 + 1 ~= second and type(call('EXPIREAT', key, second)) ~= 'number'
@@ -144,8 +148,8 @@
       failed = call('LSET', key, '-1', elements[n]).err
     elseif lowest and not failed then
       local removed = (newest_was and n - 2 or n) - lowest + 1
-      -- As in `replace` of sliding_window.lua.
-      if not can_replace then
+      -- As in `replace` of sliding_window.lua. A user may run a command on some keys only where the server can be asked.
+      if not (can_replace and (not redis.acl_check_cmd or redis.acl_check_cmd('RPUSH', key, '0'))) then
         failed = call('LTRIM', key, '0', '-1').err or type(call('RPUSH', key, '0')) ~= 'number'
         can_replace, removed = not failed, removed + 1
       end

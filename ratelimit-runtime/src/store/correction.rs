@@ -82,19 +82,18 @@ impl Correction {
         Correction { key, spec, cost: micros, kind: CorrectionKind::Pause }
     }
 
-    /// Whether both make the same as one of their sum: debts of one key, and receipts of one window or sub-window.
+    /// Whether one correction of both costs can stand for both: debts of a key, or refunds of one charge of a window, whose calls
+    /// share it. A bucket that rounds what a debt is worth rounds once, and if the debt is cut, all these calls are told.
     pub(crate) fn adds_to(&self, other: &Correction) -> bool {
-        let is_window = || {
-            matches!(
-                self.spec,
-                AlgorithmSpec::FixedWindow(_)
-                    | AlgorithmSpec::CalendarWindow(_)
-                    | AlgorithmSpec::SlidingWindow(_)
-            )
-        };
+        let is_window = matches!(
+            self.spec,
+            AlgorithmSpec::FixedWindow(_)
+                | AlgorithmSpec::CalendarWindow(_)
+                | AlgorithmSpec::SlidingWindow(_)
+        );
         let are_alike = match (self.kind, other.kind) {
             (CorrectionKind::Debit, CorrectionKind::Debit) => true,
-            (CorrectionKind::Refund(one), CorrectionKind::Refund(other)) => one == other && is_window(),
+            (CorrectionKind::Refund(one), CorrectionKind::Refund(other)) => is_window && one == other,
             _ => false,
         };
         are_alike && self.key == other.key && self.spec == other.spec

@@ -155,7 +155,7 @@ impl Sender {
         self.queues.lock().get(&self.id).is_some_and(Queue::has_due)
     }
 
-    /// Sends corrections together, or those of each call alone if Redis refuses these keys together.
+    /// Makes the corrections of some calls.
     async fn correct(&self, batch: Vec<CallCorrections>) {
         let mut numbered: Vec<(usize, &Correction)> = Vec::with_capacity(batch.len());
         for (call, CallCorrections { corrections, .. }) in batch.iter().enumerate() {
@@ -163,25 +163,13 @@ impl Sender {
         }
         // Those of one key follow each other, in their order: the script reads and writes it once for all of them.
         numbered.sort_by_key(|(_, correction)| correction.key.fingerprint());
-        let together: Vec<&[(usize, &Correction)]> =
+        let groups: Vec<&[(usize, &Correction)]> =
             numbered.chunk_by(|(_, one), (_, next)| next.adds_to(one)).collect();
-        let sums: Vec<Cow<'_, Correction>> = together.iter().copied().map(sum).collect();
-        let corrections: Vec<&Correction> = sums.iter().map(Cow::as_ref).collect();
-        let results = match self.client.correct(&corrections).await {
-            Ok(results) => results,
-            Err(error) if batch.len() > 1 && self.client.concerns_some_keys(&error) => {
-                for call in batch {
-                    let corrections: Vec<&Correction> = call.corrections.iter().collect();
-                    let results = self.client.correct(&corrections).await;
-                    call.end(results.map_err(StoreError::from).and_then(common));
-                }
-                return;
-            }
-            Err(error) => vec![Err(error.into()); corrections.len()],
-        };
+        let sums: Vec<Cow<'_, Correction>> = groups.iter().copied().map(sum).collect();
+        let results = self.send(&sums.iter().map(Cow::as_ref).collect::<Vec<_>>()).await;
         let mut of_calls = vec![Ok(Corrected::Whole); batch.len()];
-        for (together, result) in together.into_iter().zip(results) {
-            for (call, _) in together {
+        for (group, result) in groups.into_iter().zip(results) {
+            for (call, _) in group {
                 let all = mem::replace(&mut of_calls[*call], Ok(Corrected::Whole));
                 of_calls[*call] = common([all, result.clone()]);
             }
@@ -189,6 +177,26 @@ impl Sender {
         for (call, result) in batch.into_iter().zip(of_calls) {
             call.end(result);
         }
+    }
+
+    /// Sends corrections together, or those of each key alone if Redis refuses these keys together.
+    async fn send(&self, corrections: &[&Correction]) -> Vec<Result<Corrected, StoreError>> {
+        let error = match self.client.correct(corrections).await {
+            Ok(results) => return results,
+            Err(error) => error,
+        };
+        let of_keys: Vec<&[&Correction]> = corrections.chunk_by(|one, next| one.key == next.key).collect();
+        if of_keys.len() == 1 || !self.client.concerns_some_keys(&error) {
+            return vec![Err(error.into()); corrections.len()];
+        }
+        let mut results = Vec::with_capacity(corrections.len());
+        for of_key in of_keys {
+            match self.client.correct(of_key).await {
+                Ok(of_key) => results.extend(of_key),
+                Err(error) => results.resize(results.len() + of_key.len(), Err(error.into())),
+            }
+        }
+        results
     }
 }
 

@@ -182,6 +182,42 @@ async fn receipts_of_a_log_count_once_before_and_after_a_debt() {
     }
 }
 
+/// A user of Redis 7 may run a command on some keys only.
+#[tokio::test]
+async fn logs_lose_nothing_if_only_some_may_be_written() {
+    let mut fixture = Fixture::start().await;
+    let info: String = redis::cmd("INFO").arg("server").query_async(&mut fixture.admin).await.unwrap();
+    if info.contains("redis_version:6.") {
+        return;
+    }
+    let stores = stores(&mut fixture).await;
+    let (now, tested, _) = &stores[0];
+    let [a, b, c] = [3, 2, 1].map(|seconds| now - seconds * SECOND);
+    let log = [0, a, 3, b, 6, c, 9].map(|number: u64| number.to_string());
+    let kind = CorrectionKind::Refund(Some(ChargeId { at: a, level: 0, credited: 0 }));
+    // Their numbers are odd, so both have a log.
+    let [allowed, denied] = [1, 3];
+    let numbered = [allowed, denied].map(|key| Numbered { key, policy: 1, cost: 1, kind });
+    for key in [allowed, denied].map(|number| key(Side::Tested, number)) {
+        write(&mut fixture, &key, &Value::List(log.to_vec()), now + SECOND).await;
+    }
+    let only = key(Side::Tested, allowed);
+    let fault = Fault::new(
+        &format!("ACL SETUSER least -rpush (+rpush ~{only})"),
+        "ACL SETUSER least clearselectors +rpush",
+    );
+    let correct = async |_: &RedisStore| {
+        tested.correct_many(&corrections(&[Algorithm::SlidingWindow], &numbered, Side::Tested)).await
+    };
+    let (results, _) = fixture.during(&fault, correct).await;
+    assert!(results[0].is_ok() && results[1].is_err(), "{results:?}");
+    for (number, expected) in [(allowed, [0, a, 2, b, 5, c, 8]), (denied, [0, a, 3, b, 6, c, 9])] {
+        let range = redis::Cmd::lrange(key(Side::Tested, number), 0, -1);
+        let elements: Vec<u64> = range.query_async(&mut fixture.admin).await.expect("the server answers");
+        assert_eq!(elements, expected, "key {number}");
+    }
+}
+
 /// Makes random corrections of random states, in one of three runs while one of their commands is denied.
 async fn compare(algorithms: Algorithms) {
     let mut fixture = Fixture::start().await;

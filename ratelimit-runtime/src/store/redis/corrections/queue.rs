@@ -81,7 +81,8 @@ impl Queue {
             Task::Waiting => &mut self.waiting,
             Task::Gathered => {
                 if self.due.is_empty() {
-                    // The script reads and writes a key once for all that follow each other, and debts that do are sent as one.
+                    // The script reads and writes a key once for all that follow each other. Receipts come first, so that debts follow
+                    // each other and are sent as one.
                     self.gathered.sort_by_key(|call| (call.first_key(), call.is_debit()));
                     self.due.extend(self.gathered.drain(..));
                 }
@@ -90,18 +91,7 @@ impl Queue {
         };
         let (mut batch, mut weight) = (Vec::<CallCorrections>::new(), 0);
         while let Some(call) = from.front() {
-            weight += match (batch.last(), &*call.corrections) {
-                (Some(before), [only])
-                    if before.corrections.last().is_some_and(|last| only.adds_to(last)) =>
-                {
-                    0
-                }
-                (before, corrections) => {
-                    let is_repeated =
-                        corrections.len() == 1 && before.is_some_and(|it| it.first_key() == call.first_key());
-                    call.weight(is_repeated)
-                }
-            };
+            weight += call.weight_after(batch.last());
             if weight > MAX_WEIGHT && !batch.is_empty() {
                 break;
             }
@@ -197,6 +187,16 @@ impl CallCorrections {
         let is_pause =
             |kind: CorrectionKind| matches!(kind, CorrectionKind::Pause | CorrectionKind::Penalty(_));
         self.corrections.iter().any(|correction| is_pause(correction.kind))
+    }
+
+    /// What it adds to a call to Redis that makes those of another call before. What is sent as a part of their sum weighs nothing.
+    fn weight_after(&self, before: Option<&CallCorrections>) -> usize {
+        let last = before.and_then(|before| before.corrections.last());
+        match (&*self.corrections, last) {
+            ([only], Some(last)) if only.adds_to(last) => 0,
+            ([only], Some(last)) => self.weight(only.key == last.key),
+            _ => self.weight(false),
+        }
     }
 
     fn weight(&self, is_repeated: bool) -> usize {

@@ -4,7 +4,7 @@ use super::*;
 use crate::algorithm::ChargeId;
 use crate::key::Key;
 use crate::policy::Policy;
-use crate::{FixedWindow, TokenBucket};
+use crate::{FixedWindow, SlidingWindow, TokenBucket};
 
 fn call(keys: &[&str], urgency: Urgency) -> CallCorrections {
     let policy = Policy::from(TokenBucket::per_second(1).burst(10));
@@ -71,6 +71,23 @@ fn what_was_gathered_of_a_key_goes_before_its_pause() {
     assert_eq!(taken(&mut queue, Task::Waiting), [due.as_str(), due.as_str()]);
     let rest = queue.into_calls().flat_map(|call| call.keys().collect::<Vec<_>>());
     assert_eq!(rest.filter(|key| *key == Key::raw(due.as_str()).fingerprint()).count(), 0);
+}
+
+#[test]
+fn receipts_of_few_logs_share_a_call() {
+    let spec = Policy::from(SlidingWindow::new(10, Duration::from_secs(1))).spec().unwrap();
+    let shared = |key: fn(u64) -> String| {
+        let mut queue = Queue::default();
+        for number in 0..200 {
+            let charge_id = ChargeId { at: number, ..ChargeId::default() };
+            let refund = Correction::refund(Key::raw(key(number).as_str()), spec, 1, Some(charge_id));
+            queue.push(CallCorrections::new(vec![refund], Urgency::Gathered, None, Box::new(drop)));
+        }
+        taken(&mut queue, Task::Gathered).len()
+    };
+    assert_eq!(shared(|number| number.to_string()), 9);
+    // Those of one key change its entries together.
+    assert_eq!(shared(|_| "a".to_owned()), 30);
 }
 
 #[test]
