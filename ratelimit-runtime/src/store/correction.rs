@@ -84,6 +84,7 @@ impl Correction {
 
     /// Whether one correction of both costs can stand for both: debts of a key, or refunds of one charge of a window, whose calls
     /// share it. A bucket that rounds what a debt is worth rounds once, and if the debt is cut, all these calls are told.
+    #[cfg(feature = "redis")]
     pub(crate) fn adds_to(&self, other: &Correction) -> bool {
         let is_window = matches!(
             self.spec,
