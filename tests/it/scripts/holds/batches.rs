@@ -108,6 +108,10 @@ async fn messages_of_a_call_are_heard_in_order() {
                     expected.push(text);
                 }
                 call.arg(packed);
+                if expected.iter().all(String::is_empty) {
+                    // One stands for all.
+                    expected.truncate(1);
+                }
                 let texts: Vec<String> = call.invoke_async(&mut connection).await.unwrap();
                 assert_eq!(texts, expected, "{context}");
             }
