@@ -17,6 +17,8 @@ local args
 local correct_fully
 -- Whether the commands that replace entries of a log have been tried: nothing may fail once entries are gone.
 local can_replace
+-- The time as text, and the format of integers.
+local now_text, integer
 
 while first <= count do
   -- Corrects from `first` on, up to the one before `at`: `value` is what the key holds, nil if nothing, `was` and `ends` when that

@@ -32,6 +32,8 @@ local found = {0, 0, 0, 0, 0}
 -- A table with room for a few numbers need not grow for them.
 local reply, length, first, count = {now, 0, 0}, 1, 1, #KEYS
 local add_entry, decide_fully, asked_for_time, take_back
+-- The time as text, and the format of integers.
+local now_text, integer
 
 while first <= count do
   if has_more then
@@ -106,6 +108,7 @@ while first <= count do
 
     -- sliding_window: a charge of now is in the sub-window from `here`, and counts those from `earliest` on.
     elseif kind == 3 then
+      --[[ integer.lua ]]
       local limit, period, precision = args[at + 2], args[at + 3], args[at + 4]
       local unit, span = precision > 0 and precision or 1, precision + period
       local here, earliest = now - now % unit, now - span - (now - span) % unit + unit
@@ -135,7 +138,7 @@ while first <= count do
             live = live + 1
             if not head[2 * live - skipped + 2] then
               skipped = 2 * live
-              head = call('LRANGE', key, skipped, live == 1 and 3 or 35)
+              head = call('LRANGE', key, live == 1 and '2' or format('%d', skipped), live == 1 and '3' or '35')
             end
             before_oldest, oldest = tonumber(head[2 * live - skipped + 1]), tonumber(head[2 * live - skipped + 2])
           end
@@ -143,7 +146,7 @@ while first <= count do
             plain = false
             break
           end
-          if live > 0 then trim = 2 * live end
+          if live > 0 then trim = live == 1 and '2' or format('%d', 2 * live) end
           counted = (total - before_oldest) % 1125899906842624
           if counted % 1 ~= 0 then plain = false break end
         end
@@ -176,20 +179,20 @@ while first <= count do
           local second = (ends - ends % 1000000) / 1000000 + 1
           if total then
             was = newest - newest % unit + span
-            result = call('RPUSH', key, now, after)
+            result = call('RPUSH', key, now_text, format(integer, after))
           else
-            result = call('RPUSH', key, '0', now, after)
+            result = call('RPUSH', key, '0', now_text, format(integer, after))
           end
           if type(result) == 'table' then return nil, true end
           if was and (was - was % 1000000) / 1000000 + 1 == second then return 0, false end
-          return second, type(call('EXPIREAT', key, second)) == 'table'
+          return second, type(call('EXPIREAT', key, format(integer, second))) == 'table'
         end
       end
       if size == 1 and ok and cost > 0 and not shadow then
         -- The only charge of a decision is written at once, but not a shadow, whose failure fails no decision.
         local after, second, fails = ((total or 0) + cost) % 1125899906842624, nil, nil
         if total and newest >= here then
-          fails = call('LSET', key, '-1', after).err
+          fails = call('LSET', key, '-1', format(integer, after)).err
         else
           second, fails = add_entry(key, total, newest, after, here, unit, span)
         end
@@ -367,7 +370,7 @@ while first <= count do
       if unit == 0 then unit = 1 end
       local here, after = now - now % unit, ((total or 0) + cost) % 1125899906842624
       if total and newest >= here then
-        failed = call('LSET', key, '-1', after).err
+        failed = call('LSET', key, '-1', format(integer, after)).err
         if failed then break end
         done = i
       else

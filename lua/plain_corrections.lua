@@ -33,97 +33,76 @@
     -- The end of the window stays, and for how long it is remembered.
     if changed and is_open then ends, value = was, pack_struct('<dddd', opened, used, was, pays) end
 
-  -- sliding_window: debts, and receipts of one of the newest entries, except one that leaves the very newest empty. `credits[i]` is what
-  -- the entry of the timestamp `elements[i]` gets back, and `lowest` the first of the totals that change.
+  -- sliding_window: debts, and receipts of one of the newest entries, except one that leaves the very newest empty
   elseif kind == 3 then
-    local period, precision, plain, elements, n, bottom, lowest, credits = third, fourth, true, nil, 0, nil, nil, {}
-    local unit, span, head, before_oldest, oldest = precision == 0 and 1 or precision, period + precision, nil, nil, nil
-    -- The newest entry, once a debt adds one after it.
-    local newest_was
-    -- The earliest entry to which a receipt may give something back, and the number of such receipts.
-    local here, earliest, receipts, following = now - now % unit, 1 / 0, 0, at
-    while KEYS[following] == key do
-      local _, other, charged = unpack_struct('<bdd', packed, 57 * following - 56)
-      if other >= 0 and charged >= now - span then
-        receipts = receipts + 1
-        if charged < earliest then earliest = charged end
-      end
-      following = following + 1
+    --[[ integer.lua ]]
+    local period, precision, plain, elements, n, wanted, following = third, fourth, true, nil, 0, 3, at
+    local unit, span, earliest = precision == 0 and 1 or precision, period + precision, 1 / 0
+    local here, head, before_oldest, oldest, first_read, newest = now - now % unit, nil, nil, nil, nil, nil
+    -- What the entries up to `elements[place]` have got back: totals after that are still to decrease by it. The first total that
+    -- changes, and what a new entry owes.
+    local given, place, time, lowest, owed = 0, 2, nil, nil, nil
+    while KEYS[following] == key and following < at + 58 do following = following + 1 end
+    if charge >= 0 and from >= now - span then
+      -- Mostly the earliest of all, and one of the newest entries of a log, or of few sub-windows.
+      earliest = from
+      if precision == 0 then wanted = 4 * (following - at) + 3 end
     end
-    -- How many elements are read at first, an odd number: receipts mostly are of the newest entries of a log, or of few sub-windows. And
-    -- how many at most: 17 entries for each receipt, because the functions change one that is far away faster, but not more than a
-    -- command takes as arguments.
-    local wanted = precision == 0 and receipts > 0 and 2 * (following - at) + 3 or 3
-    local most = receipts > 58 and 1999 or receipts > 1 and 34 * receipts - 1 or 33
-    -- How many entries have ended, and how many elements come before `head`.
-    local ended, skipped = 0, 0
-    -- Reads the numbers from the total before that entry on, unless it is far away: then `bottom` is the first timestamp that was read.
-    -- Totals are less than times, which shows where an end of the list is missing. Comparisons with what is no number fail.
-    while plain and not bottom do
-      elements = call('LRANGE', key, '-' .. wanted, '-1')
+    -- 17 entries for each correction, because the functions change one that is far away faster, but not more than a command takes as
+    -- arguments.
+    local most = 34 * (following - at) - 1
+    -- Reads from the total before that entry on, unless it is far away. Comparisons with what is no number fail.
+    while plain and not first_read do
+      elements = call('LRANGE', key, wanted == 3 and '-3' or format('-%d', wanted), '-1')
       n = #elements
-      plain = n == 0 and not elements.err or n > 1 and n % 2 == 1
+      plain = n % 2 == 1 or n == 0 and not elements.err
       if not plain or n == 0 then break end
-      head = n == wanted and (head or call('LRANGE', key, '0', '3')) or elements
-      before_oldest, oldest = tonumber(head[1]), tonumber(head[2])
-      plain = before_oldest and oldest and before_oldest >= 0 and before_oldest < oldest and before_oldest % 1 + oldest % 1 == 0
-      local known = n + 1
-      while plain and known > 1 and not bottom do
-        known = known - 1
-        local number, after = tonumber(elements[known]), elements[known + 1]
-        plain = number and number >= 0 and number % 1 == 0 and (known == n or known % 2 == 1 and number < after
-          or known % 2 == 0 and number > after and number < (elements[known + 2] or here + unit) and number >= oldest)
-        elements[known] = number
-        if plain and known < n and known % 2 == 1 and after <= earliest then bottom = known + 1 end
+      head = n == wanted and (head or call('LRANGE', key, '0', '1')) or elements
+      before_oldest, oldest, first_read = tonumber(head[1]), tonumber(head[2]), tonumber(elements[2])
+      newest = n == 3 and first_read or tonumber(elements[n - 1])
+      plain = before_oldest and oldest and first_read and newest and before_oldest >= 0
+        and before_oldest < oldest and oldest <= first_read and first_read <= newest and newest < here + unit
+        and before_oldest % 1 + oldest % 1 + first_read % 1 + newest % 1 == 0
+      if plain and first_read > earliest and n == wanted and wanted < most then
+        first_read, wanted = nil, 4 * wanted - 3 < most and 4 * wanted - 3 or most
       end
-      if n < wanted or wanted >= most then bottom = bottom or 2 end
-      wanted = 4 * wanted - 3 < most and 4 * wanted - 3 or most
+    end
+    -- Times stay text, as which they are written again.
+    if earliest < 1 / 0 then time = format(integer, from) end
+    while place < n and elements[place] ~= time do place = place + 2 end
+    -- Totals are less than times, which shows where the end of the list is missing.
+    for i = place - 1, plain and n or 0, 2 do
+      local total = tonumber(elements[i])
+      plain = total and total >= 0 and total < oldest and total % 1 == 0
+      if not plain then break end
+      elements[i] = total
     end
     while plain do
-      local newest = elements[n - 1]
       if charge < 0 then
         if n == 0 or newest - newest % unit + span <= now then break end
-        local before_live, first_live, live = before_oldest, oldest, ended
-        while first_live and first_live - first_live % unit + span <= now and live < 17 do
-          live = live + 1
-          if not head[2 * live - skipped + 2] then
-            skipped = 2 * live
-            head = call('LRANGE', key, skipped, skipped + 31)
-          end
-          before_live, first_live = tonumber(head[2 * live - skipped + 1]), tonumber(head[2 * live - skipped + 2])
-        end
-        if
-          not (before_live and first_live and before_live >= 0 and first_live % 1 + before_live % 1 == 0)
-          or first_live - first_live % unit + span <= now
-          or (elements[n] - before_live) % 1125899906842624 - charge > from
-        then
-          break
-        end
-        before_oldest, oldest, ended = before_live, first_live, live
+        -- What has ended counts here, too.
+        if (elements[n] + (owed or 0) - before_oldest) % 1125899906842624 - charge > from then break end
         if newest < here then
-          newest_was, n = newest, n + 2
-          elements[n - 1], elements[n] = now, (elements[n - 2] - charge) % 1125899906842624
+          owed = (owed or 0) - charge
         else
           elements[n], lowest = (elements[n] - charge) % 1125899906842624, lowest or n
         end
       elseif n > 0 then
         -- Without a receipt, the newest charges go first.
         if from ~= from then break end
-        local is_live, i, top = from >= oldest and from - from % unit + span > now, bottom, n + 1
-        if is_live and from < elements[bottom] then break end
-        while top - i > 2 do
-          local middle = (i + top) / 2
-          middle = middle - middle % 2
-          if elements[middle] <= from then i = middle else top = middle end
-        end
-        if is_live and elements[i] == from then
-          local credited, last = credits[i] or 0, (elements[n] - elements[n - 2]) % 1125899906842624 - (credits[n - 1] or 0)
-          local credit = (elements[i + 1] - elements[i - 1]) % 1125899906842624 - credited
-          if charge < credit then credit = charge end
-          if i == n - 1 then last = last - credit end
-          if last == 0 then break end
+        if from >= oldest and from - from % unit + span > now then
+          -- Receipts are mostly in the order of their charges.
+          local i = place
+          if from ~= earliest then earliest, time = from, format(integer, from) end
+          while i < n and elements[i] ~= time do i = i + 2 end
+          if i > n then break end
+          for j = place + 1, given > 0 and i - 1 or 0, 2 do elements[j] = (elements[j] - given) % 1125899906842624 end
+          place = i
+          local left = (elements[i + 1] - given - elements[i - 1]) % 1125899906842624
+          local credit = charge < left and charge or left
+          if not owed and (i == n - 1 and left == credit or (elements[n] - elements[n - 2]) % 1125899906842624 == 0) then break end
           if credit > 0 then
-            credits[i] = credited + credit
+            given = given + credit
             if not lowest or i + 1 < lowest then lowest = i + 1 end
           end
         end
@@ -133,34 +112,33 @@
       kind, charge, from, third, fourth = unpack_struct('<bdddd', packed, 57 * at - 56)
       plain = kind == 3 and third == period and fourth == precision
     end
-    local credit = 0
-    for j = lowest or n + 1, n, 2 do
-      credit = credit + (credits[j - 1] or 0)
-      elements[j] = (elements[j] - credit) % 1125899906842624
+    if owed then
+      local second, was = (here + span - (here + span) % 1000000) / 1000000 + 1, newest - newest % unit + span
+      failed = (was - was % 1000000) / 1000000 + 1 ~= second and type(call('EXPIREAT', key, format(integer, second))) ~= 'number'
+      owed = format(integer, (elements[n] - given + owed) % 1125899906842624)
     end
-    if newest_was then
-      -- The last total is of the new entry, so no other changes.
-      if lowest == n then lowest = nil end
-      local second, was = (here + span - (here + span) % 1000000) / 1000000 + 1, newest_was - newest_was % unit + span
-      failed = (was - was % 1000000) / 1000000 + 1 ~= second and type(call('EXPIREAT', key, second)) ~= 'number'
+    for i = lowest or n + 1, n, 2 do
+      elements[i] = format(integer, (i < place and elements[i] or elements[i] - given) % 1125899906842624)
     end
-    if lowest == n and not failed then
+    if failed or not (lowest or owed) then
+      -- Nothing is written.
+    elseif not lowest then
+      failed = type(call('RPUSH', key, now_text, owed)) ~= 'number'
+    elseif lowest == n and not owed then
       failed = call('LSET', key, '-1', elements[n]).err
-    elseif lowest and not failed then
-      local removed = (newest_was and n - 2 or n) - lowest + 1
+    else
+      local removed = n - lowest + 1
       -- As in `replace` of sliding_window.lua. A user may run a command on some keys only where the server can be asked.
       if not (can_replace and (not redis.acl_check_cmd or redis.acl_check_cmd('RPUSH', key, '0'))) then
         failed = call('LTRIM', key, '0', '-1').err or type(call('RPUSH', key, '0')) ~= 'number'
         can_replace, removed = not failed, removed + 1
       end
+      if owed then elements[n + 1], elements[n + 2], n = now_text, owed, n + 2 end
       if not failed then
-        failed = call('LTRIM', key, 2 * ended, -removed - 1).err or type(call('RPUSH', key, unpack(elements, lowest, n))) ~= 'number'
-        ended = 0
+        failed = call('LTRIM', key, '0', format('-%d', removed + 1)).err
+          or type(call('RPUSH', key, unpack(elements, lowest, n))) ~= 'number'
       end
-    elseif newest_was and not failed then
-      failed = type(call('RPUSH', key, now, elements[n])) ~= 'number'
     end
-    if ended > 0 and not failed then call('LTRIM', key, 2 * ended, '-1') end
 
   -- adjustable_interval_bucket, with its own refills, for which no call waits
   elseif kind == 6 then

@@ -74,6 +74,7 @@ const PLAIN_HOLDS_READ: &str = include_str!("../plain_holds_read.lua");
 const PLAIN_HOLDS_WRITE: &str = include_str!("../plain_holds_write.lua");
 const PLAIN_BUCKETS: &str = include_str!("../plain_buckets.lua");
 const PLAIN_CORRECTIONS: &str = include_str!("../plain_corrections.lua");
+const INTEGER: &str = include_str!("../integer.lua");
 const CORRECT: &str = include_str!("../correct.lua");
 
 /// What a script does. Redis creates the functions of a script anew for each call, so it has only those that it needs: those after
@@ -135,6 +136,7 @@ fn assemble(part: Part, pieces: &[&str], algorithms: &[(&str, &str)]) -> String 
         ("plain_holds_read", PLAIN_HOLDS_READ),
         ("plain_holds_write", PLAIN_HOLDS_WRITE),
         ("plain_corrections", PLAIN_CORRECTIONS),
+        ("integer", INTEGER),
         ("decide", DECIDE),
         ("algorithms", ALGORITHMS_BY_NUMBER),
         ("prelude", PRELUDE),

@@ -97,6 +97,13 @@ fn random_corrections(
             all.push(Numbered { key, policy, cost, kind });
         }
     }
+    if random.below(2) == 0 {
+        // As what is gathered is sent.
+        all.sort_by_key(|Numbered { key, kind, .. }| match kind {
+            CorrectionKind::Refund(Some(charge_id)) => (*key, charge_id.at),
+            _ => (*key, u64::MAX),
+        });
+    }
     all
 }
 
@@ -233,6 +240,12 @@ async fn compare(algorithms: Algorithms) {
         for number in 0..KEYS {
             let state = states::random(algorithm(algorithms, number), number, random, now);
             let Some((mut value, ends)) = state else { continue };
+            if let Value::List(elements) = &mut value
+                && elements.len() > 3
+            {
+                // The pass looks at no total between the first and those that change.
+                elements[2] = elements[2].trim_end_matches(".5").to_owned();
+            }
             held[number as usize] = numbers(&value);
             if random.below(10) == 0 {
                 value = paused(&value, random, now).unwrap_or(value);
