@@ -335,7 +335,8 @@ while first <= count do
         local ends = (was < now and now or was) + cost
         done = i
         if was == 0 then
-          result = call('SET', key, ends, 'EXAT', (ends - ends % 1000000) / 1000000 + 1)
+          --[[ integer.lua ]]
+          result = call('SET', key, format(integer, ends), 'EXAT', format(integer, (ends - ends % 1000000) / 1000000 + 1))
         else
           -- Cannot fail, as the same command has just not.
           if was < now then call('INCRBY', key, now - was) end

@@ -4,7 +4,7 @@
 -- KEYS   the keys of each decision, `size` of them, which are distinct
 -- ARGV   `size`, unless it is 1; then for each key, or once if all have the same, charge and capacity in microseconds
 -- reply  as of plain.lua
-local call, type, KEYS, ARGV = redis.pcall, type, KEYS, ARGV
+local call, type, format, KEYS, ARGV = redis.pcall, type, string.format, KEYS, ARGV
 local size, at_first = 1, 1
 if #ARGV % 2 == 1 then size, at_first = ARGV[1] + 0, 2 end
 -- The distance between the arguments of two keys.
@@ -15,6 +15,8 @@ local added, charge, capacity = ARGV[at_first], ARGV[at_first] + 0, ARGV[at_firs
 -- The reply about the key `i` is at `i + shift`. What the key held is there until its decision is settled.
 local reply, shift, last, settled = {now, 0}, 1, size, true
 local args, decide_fully, take_back
+-- The time as text, and the format of integers.
+local now_text, integer
 
 for i = 1, #KEYS do
   if each > 0 then
@@ -56,7 +58,8 @@ for i = 1, #KEYS do
           local ends = (was < now and now or was) + charge
           touched = k
           if was == 0 then
-            result = call('SET', key, ends, 'EXAT', (ends - ends % 1000000) / 1000000 + 1)
+            --[[ integer.lua ]]
+            result = call('SET', key, format(integer, ends), 'EXAT', format(integer, (ends - ends % 1000000) / 1000000 + 1))
           else
             -- Cannot fail, as the same command has just not.
             if was < now then call('INCRBY', key, now - was) end

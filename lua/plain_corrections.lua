@@ -42,6 +42,8 @@
     -- What the entries up to `elements[place]` have got back: totals after that are still to decrease by it. The first total that
     -- changes, and what a new entry owes.
     local given, place, time, lowest, owed = 0, 2, nil, nil, nil
+    -- How many entries have ended, and how many elements come before `head`.
+    local ended, skipped = 0, 0
     while KEYS[following] == key and following < at + 58 do following = following + 1 end
     if charge >= 0 and from >= now - span then
       -- Mostly the earliest of all, and one of the newest entries of a log, or of few sub-windows.
@@ -80,8 +82,23 @@
     while plain do
       if charge < 0 then
         if n == 0 or newest - newest % unit + span <= now then break end
-        -- What has ended counts here, too.
-        if (elements[n] + (owed or 0) - before_oldest) % 1125899906842624 - charge > from then break end
+        local before_live, first_live, live = before_oldest, oldest, ended
+        while first_live and first_live - first_live % unit + span <= now and live < 17 do
+          live = live + 1
+          if not head[2 * live - skipped + 2] then
+            skipped = 2 * live
+            head = call('LRANGE', key, live == 1 and '2' or format('%d', skipped), live == 1 and '3' or '35')
+          end
+          before_live, first_live = tonumber(head[2 * live - skipped + 1]), tonumber(head[2 * live - skipped + 2])
+        end
+        if
+          not (before_live and first_live and before_live >= 0 and first_live % 1 + before_live % 1 == 0)
+          or first_live - first_live % unit + span <= now
+          or (elements[n] + (owed or 0) - before_live) % 1125899906842624 - charge > from
+        then
+          break
+        end
+        before_oldest, oldest, ended = before_live, first_live, live
         if newest < here then
           owed = (owed or 0) - charge
         else
@@ -135,10 +152,12 @@
       end
       if owed then elements[n + 1], elements[n + 2], n = now_text, owed, n + 2 end
       if not failed then
-        failed = call('LTRIM', key, '0', format('-%d', removed + 1)).err
+        failed = call('LTRIM', key, ended == 0 and '0' or format('%d', 2 * ended), format('-%d', removed + 1)).err
           or type(call('RPUSH', key, unpack(elements, lowest, n))) ~= 'number'
+        ended = 0
       end
     end
+    if ended > 0 and not failed then call('LTRIM', key, format('%d', 2 * ended), '-1') end
 
   -- adjustable_interval_bucket, with its own refills, for which no call waits
   elseif kind == 6 then

@@ -228,7 +228,7 @@ local function clear(key, sum, was)
   end
 end
 
--- Charges a debt, which counts from now on, and leaves what has ended to the next decision. Returns whether it was cut.
+-- Charges a debt, which counts from now on. Returns whether it was cut.
 local function debit(key, debt, most, period, precision)
   args = {debt, 0, period, precision}
   local entry = check(key, 1)
@@ -240,6 +240,7 @@ local function debit(key, debt, most, period, precision)
       restore(entry)
       error(err)
     end
+    if entry.clean_up then entry.clean_up(entry) end
   end
   return entry.cost < debt
 end

@@ -100,6 +100,15 @@ impl Correction {
         are_alike && self.key == other.key && self.spec == other.spec
     }
 
+    /// Returns the time of the entry of a log, or of sub-windows, to which it gives something back.
+    #[cfg(feature = "redis")]
+    pub(crate) fn time_in_log(&self) -> Option<u64> {
+        match (self.spec, self.kind) {
+            (AlgorithmSpec::SlidingWindow(_), CorrectionKind::Refund(charge_id)) => charge_id.map(|it| it.at),
+            _ => None,
+        }
+    }
+
     pub(crate) fn refund(key: Key, spec: AlgorithmSpec, cost: u64, charge_id: Option<ChargeId>) -> Self {
         Correction { key, spec, cost, kind: CorrectionKind::Refund(charge_id) }
     }

@@ -161,8 +161,7 @@ impl Sender {
         for (call, CallCorrections { corrections, .. }) in batch.iter().enumerate() {
             numbered.extend(corrections.iter().map(|correction| (call, correction)));
         }
-        // Those of one key follow each other, in their order: the script reads and writes it once for all of them.
-        numbered.sort_by_key(|(_, correction)| correction.key.fingerprint());
+        order(&mut numbered);
         let groups: Vec<&[(usize, &Correction)]> =
             numbered.chunk_by(|(_, one), (_, next)| next.adds_to(one)).collect();
         let sums: Vec<Cow<'_, Correction>> = groups.iter().copied().map(sum).collect();
@@ -200,6 +199,18 @@ impl Sender {
     }
 }
 
+/// Lets those of one key follow each other, in their order, because the script reads and writes it once for all of them. Receipts of a
+/// log are in the order of its entries, in which the script looks for them.
+fn order(numbered: &mut [(usize, &Correction)]) {
+    numbered.sort_by_key(|(_, correction)| correction.key.fingerprint());
+    let are_of_one_log = |(_, one): &(usize, &Correction), (_, next): &(usize, &Correction)| {
+        one.key == next.key && one.time_in_log().is_some() && next.time_in_log().is_some()
+    };
+    for receipts in numbered.chunk_by_mut(are_of_one_log) {
+        receipts.sort_by_key(|(_, receipt)| receipt.time_in_log());
+    }
+}
+
 /// Returns one correction in place of several that add to each other.
 fn sum<'a>(corrections: &[(usize, &'a Correction)]) -> Cow<'a, Correction> {
     let (_, first) = corrections[0];
@@ -232,3 +243,6 @@ impl Drop for Sender {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -81,9 +81,9 @@ impl Queue {
             Task::Waiting => &mut self.waiting,
             Task::Gathered => {
                 if self.due.is_empty() {
-                    // The script reads and writes a key once for all that follow each other. Receipts come first, in the order of their
-                    // charges, and then the debts, which are sent as one.
-                    self.gathered.sort_by_key(|call| (call.first_key(), call.charged()));
+                    // The script reads and writes a key once for all that follow each other. Receipts come first, so that debts follow
+                    // each other and are sent as one.
+                    self.gathered.sort_by_key(|call| (call.first_key(), call.is_debit()));
                     self.due.extend(self.gathered.drain(..));
                 }
                 &mut self.due
@@ -179,12 +179,8 @@ impl CallCorrections {
         self.corrections.iter().map(|correction| correction.key.fingerprint())
     }
 
-    /// When the first charge was made, of which it gives something back. What gives nothing back comes last.
-    fn charged(&self) -> u64 {
-        match self.corrections.first().map(|first| first.kind) {
-            Some(CorrectionKind::Refund(charge_id)) => charge_id.map_or(0, |charge_id| charge_id.at),
-            _ => u64::MAX,
-        }
+    fn is_debit(&self) -> bool {
+        self.corrections.first().is_some_and(|first| matches!(first.kind, CorrectionKind::Debit))
     }
 
     fn pauses(&self) -> bool {
