@@ -72,20 +72,26 @@ impl Decision {
     /// # Ok(()) }
     /// ```
     pub fn settle_each(&mut self, used: impl IntoIterator<Item = u64>) {
+        static MISCOUNTED: LogBound = LogBound::new();
+        static REPEATED: LogBound = LogBound::new();
+        static UNSETTLED: LogBound = LogBound::new();
         let used: SmallVec<[u64; FEW]> = used.into_iter().collect();
-        let problem = if self.count() == 0 {
+        let (log, problem) = if self.count() == 0 {
             return;
         } else if used.len() != self.count() {
-            "the number of figures is not that of its policies; call `settle_each` with one for each"
+            (
+                &MISCOUNTED,
+                "the number of figures is not that of its policies; call `settle_each` with one for each",
+            )
         } else if self.settled {
-            "it has been settled before; the first figures count"
+            (&REPEATED, "it has been settled before; the first figures count")
         } else if self.has_unsettled() {
-            "a queue and a bucket with `warmup` cannot be settled"
+            (&UNSETTLED, "a queue and a bucket with `warmup` cannot be settled")
         } else {
             self.settled = true;
             return self.settle_receipts(&used);
         };
-        log_unsettled(&self.name(), problem);
+        log_unsettled(log, &self.name(), problem);
     }
 
     fn settle_receipts(&self, used: &[u64]) {
@@ -145,10 +151,10 @@ pub(crate) fn report(policy: &str, result: Result<Corrected, StoreError>) {
     }
 }
 
-/// Logs that a call cannot be settled, which keeps its estimate. Must not be called under a lock.
-pub(crate) fn log_unsettled(policy: &str, problem: &str) {
-    static UNSETTLED: LogBound = LogBound::new();
-    if let Some(calls) = UNSETTLED.count(MINUTE) {
+/// Logs that a call cannot be settled, which keeps what it was charged. Each problem has a bound of its own, so that none hides another.
+/// Must not be called under a lock.
+pub(crate) fn log_unsettled(log: &LogBound, policy: &str, problem: &str) {
+    if let Some(calls) = log.count(MINUTE) {
         log!(WARN, policy, problem, calls, "calls are not settled");
     }
 }

@@ -9,6 +9,7 @@ use super::last_refusal::LastRefusal;
 use super::spare::{Reusable, Spare};
 use super::used::Used;
 use crate::base::invalid_policy::InvalidPolicy;
+use crate::base::log::LogBound;
 use crate::decide::acquired::Acquired;
 use crate::decide::charges::PolicyCharge;
 use crate::decide::decision::settling;
@@ -287,7 +288,8 @@ fn report(corrected: &[(OwnedDefinition, bool)], result: &Result<Corrected, Stor
 
 #[cold]
 fn log_invalid(definition: &Definition, invalid: &InvalidPolicy) {
-    settling::log_unsettled(definition.name.as_str(), &invalid.to_string());
+    static INVALID: LogBound = LogBound::new();
+    settling::log_unsettled(&INVALID, definition.name.as_str(), &invalid.to_string());
 }
 
 /// Adds a charge that was given back to what the response reports.
