@@ -17,6 +17,8 @@ tokio::task_local! {
 
 /// Installs the registry of the process, which decides every limited function outside a [`Registry::scope`].
 ///
+/// A registry is cheap to clone: keep a clone for what needs one, such as limiters and [`Registry::policy`].
+///
 /// Logs what [`check_policies`](crate::check_policies) finds at error level.
 ///
 /// # Errors
