@@ -240,7 +240,8 @@ local function debit(key, debt, most, period, precision)
       restore(entry)
       error(err)
     end
-    if entry.clean_up then entry.clean_up(entry) end
+    -- The debt is made, even if what has ended has to stay.
+    if entry.clean_up then pcall(entry.clean_up, entry) end
   end
   return entry.cost < debt
 end

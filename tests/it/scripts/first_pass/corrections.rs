@@ -4,7 +4,7 @@ use ratelimit_runtime::store::{
     ChargeId, Corrected, Correction, CorrectionKind, Key, RedisStore, StoreError,
 };
 
-use super::states::{self, Algorithm, Value};
+use super::states::{self, Algorithm, PERIOD, Value};
 use super::{Algorithms, CLOCKS, KEYS, SECOND, Side, algorithm, key, stored, stores, write};
 use crate::scripts::permissions::is_denial;
 use crate::scripts::{Fault, Fixture};
@@ -186,6 +186,27 @@ async fn receipts_of_a_log_count_once_before_and_after_a_debt() {
         let elements = redis::Cmd::lrange(key(side, 1), 0, -1).query_async(&mut fixture.admin).await;
         let elements: Vec<u64> = elements.expect("the server answers");
         assert_eq!(elements, [0, a, 1, b, 3, c, 6, *now, 8]);
+    }
+}
+
+#[tokio::test]
+async fn a_debt_is_made_though_what_has_ended_must_stay() {
+    let mut fixture = Fixture::start().await;
+    let stores = stores(&mut fixture).await;
+    let (now, tested, full) = &stores[0];
+    let [ended, live] = [now - PERIOD - 1, now - SECOND];
+    let log = [0, ended, 3, live, 6].map(|number: u64| number.to_string());
+    let numbered = [Numbered { key: 1, policy: 1, cost: 1, kind: CorrectionKind::Debit }];
+    for (store, side) in [(tested, Side::Tested), (full, Side::Full)] {
+        write(&mut fixture, &key(side, 1), &Value::List(log.to_vec()), now + SECOND).await;
+        let correct = async |_: &RedisStore| {
+            store.correct_many(&corrections(&[Algorithm::SlidingWindow], &numbered, side)).await
+        };
+        let (results, _) = fixture.during(&Fault::denied(&["ltrim"]), correct).await;
+        assert!(results[0].is_ok(), "{results:?}");
+        let elements = redis::Cmd::lrange(key(side, 1), 0, -1).query_async(&mut fixture.admin).await;
+        let elements: Vec<u64> = elements.expect("the server answers");
+        assert_eq!(elements, [0, ended, 3, live, 6, *now, 7]);
     }
 }
 

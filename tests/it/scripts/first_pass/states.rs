@@ -10,7 +10,7 @@ use crate::support::policies;
 use crate::support::random::Random;
 
 /// The microseconds of a full bucket, and of most windows.
-const PERIOD: u64 = 5 * SECOND;
+pub(super) const PERIOD: u64 = 5 * SECOND;
 const PRECISION: u64 = SECOND / 2;
 const DAY: u64 = 86_400 * SECOND;
 
