@@ -1,4 +1,4 @@
--- Included where integers are written, once per script: redis.call would write numbers as floats, which takes longer.
+-- Says once how integers are written as text. Redis would write numbers as floats, which takes longer.
 if not integer then
   now_text, integer = format('%d', now), '%d'
   -- Some servers read only 32 bits of an integer.

@@ -1,15 +1,11 @@
 //! What a call has really used, in place of what it was charged.
 
-use std::time::Duration;
-
 use smallvec::SmallVec;
 
 use super::{Decision, FEW};
-use crate::base::log::{LogBound, log};
+use crate::base::log::{LogBound, MINUTE, log};
 use crate::store::error::StoreError;
 use crate::store::{Corrected, PlainReceipt};
-
-const MINUTE: Duration = Duration::from_secs(60);
 
 impl Decision {
     /// Replaces what the call was charged by what it really used, in permits, as the cost: tokens of a language model, bytes of an
