@@ -7,9 +7,10 @@ pub(crate) mod settling;
 
 use std::borrow::Cow;
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
+use once_cell::sync::OnceCell;
 use smallvec::SmallVec;
 
 use crate::algorithm::{ChargeId, Verdict, known};
@@ -75,22 +76,22 @@ pub struct Decision {
 #[derive(Default)]
 struct More {
     /// Made for a single policy when somebody asks.
-    listed: OnceLock<Listed>,
-    receipt: OnceLock<Receipt>,
+    listed: OnceCell<Listed>,
+    receipt: OnceCell<Receipt>,
     /// What a few policies said, from which the list is made.
     few: FewPolicies,
     /// The receipts for their charges.
     plain_receipts: SmallVec<[OwnedReceipt; FEW]>,
     /// What the call holds of its only policy in process. It ends with the decision, and neither a refund nor a settlement changes it.
-    hold: OnceLock<OwnedReceipt>,
+    hold: OnceCell<OwnedReceipt>,
     /// What reports the ends of holds in process. Dropped after their receipts, once the permits are free.
     observed: LazyBox<ObservedHolds>,
     /// The parts of the key that the reported policy refused, if there are observers.
-    key: OnceLock<Box<[String]>>,
+    key: OnceCell<Box<[String]>>,
     /// What is left of the pause of the reported policy's key.
-    paused: OnceLock<Duration>,
+    paused: OnceCell<Duration>,
     /// The step of the penalties of that key.
-    penalty: OnceLock<u64>,
+    penalty: OnceCell<u64>,
 }
 
 /// What reports the ends of holds.
@@ -219,7 +220,7 @@ impl Decision {
         } = policies[reported];
         // Shadows may say otherwise, but do not refuse.
         let (admitted, retry_after) = (refused.is_none(), retry_after.filter(|_| refused.is_some()));
-        let listed = Listed { policies, reported }.into();
+        let listed = OnceCell::with_value(Listed { policies, reported });
         let more = LazyBox::of(More { listed, ..More::default() });
         let (single, receipt) = (None, None);
         Decision {
@@ -250,7 +251,7 @@ impl Decision {
             retry_after: None,
             reset_after: 0,
         };
-        let listed = Listed { policies: Vec::new(), reported: 0 }.into();
+        let listed = OnceCell::with_value(Listed { policies: Vec::new(), reported: 0 });
         let more = LazyBox::of(More { listed, ..More::default() });
         Decision { more, ..Decision::of_one(policy, DecidedBy::Skipped, Duration::ZERO, None) }
     }
@@ -332,8 +333,14 @@ impl Decision {
 
     /// Adds any other receipt.
     pub(crate) fn with_receipt(self, receipt: Receipt) -> Self {
-        self.more.get_or_init(More::default).receipt.get_or_init(|| receipt);
-        self
+        if let Some(more) = self.more.get() {
+            more.receipt.get_or_init(|| receipt);
+            return self;
+        }
+        // Made where it stays, with a cell that is never empty: a fraction of the work.
+        let mut more = Box::<More>::default();
+        more.receipt = OnceCell::with_value(receipt);
+        Decision { more: LazyBox::of(more), ..self }
     }
 
     /// Adds the parts of the key that the reported policy refused.

@@ -123,7 +123,7 @@ impl Backend {
             Err(error) => return Ok(Err(error)),
         };
         let Some(endpoint) = self.primary() else { return Ok(Ok(skipped(&request))) };
-        match acquire::decide_at_once(&mut request, endpoint) {
+        match acquire::decide_at_once(Arc::make_mut(&mut request), endpoint) {
             Some(outcome) => {
                 let acquired = Acquired::at_once(&request, &outcome, endpoint.store.source());
                 Ok(Ok(acquired.into_decision(None)))
@@ -149,7 +149,8 @@ impl Backend {
 
     /// Returns a single charge with its whole key, or why it is not valid.
     pub(crate) fn charge(&self, charges: &mut Charges<'_>) -> Result<Charge, Error> {
-        self.request(charges)?.into_charge().ok_or_else(|| MissingKey::Part.into())
+        let mut request = self.request(charges)?;
+        Arc::make_mut(&mut request).take_charges().next().ok_or_else(|| MissingKey::Part.into())
     }
 
     /// Decides a single charge in process, if nothing has to be awaited, as [`decide`](Self::decide) does.
@@ -172,7 +173,7 @@ impl Backend {
     }
 
     /// Returns the request for charges without cost, or why one is not valid.
-    fn request(&self, charges: &mut Charges<'_>) -> Result<AcquireRequest, Error> {
+    fn request(&self, charges: &mut Charges<'_>) -> Result<Arc<AcquireRequest>, Error> {
         self.close(charges);
         let request = AcquireRequest::new(charges, |charge, parts| self.complete(charge, parts));
         match charges.take_failures().into_iter().next() {
@@ -245,27 +246,28 @@ impl Backend {
             let known = SingleDecision::known(charge, key, verdict);
             return Ok(self.finish_single(known, charges.parts_of(charge), caller));
         }
-        let mut request = AcquireRequest::new(charges, |charge, parts| self.complete(charge, parts));
+        let mut shared = AcquireRequest::new(charges, |charge, parts| self.complete(charge, parts));
+        let request = Arc::make_mut(&mut shared);
         request.tells_keys = self.observers().is_some();
-        let Some(endpoint) = self.primary() else { return Ok(skip(&request, caller)) };
+        let Some(endpoint) = self.primary() else { return Ok(skip(request, caller)) };
         if let Some(refusal) = self.report_failures(charges, caller) {
             return Ok(refusal);
         }
         if !request.has_cost() {
-            return Ok(skip(&request, caller));
+            return Ok(skip(request, caller));
         }
-        match &mut acquire::decide_at_once(&mut request, endpoint) {
+        match &mut acquire::decide_at_once(request, endpoint) {
             Some(outcome) => {
                 let source = endpoint.store.source();
                 if let Store::Memory(memory) = &endpoint.store {
-                    self.penalize_at_once(&mut request, outcome, (memory, source), Duration::ZERO);
+                    self.penalize_at_once(request, outcome, (memory, source), Duration::ZERO);
                 }
-                self.mirror(&request, outcome);
-                let observed = self.report(&Acquired::at_once(&request, outcome, source));
+                self.mirror(request, outcome);
+                let observed = self.report(&Acquired::at_once(request, outcome, source));
                 outcome.holds.extend(observed);
-                Ok(caller.decided(Acquired::at_once(&request, outcome, source), Some(&endpoint.store)))
+                Ok(caller.decided(Acquired::at_once(request, outcome, source), Some(&endpoint.store)))
             }
-            None => Err(PendingRequest::new(self, endpoint, request)),
+            None => Err(PendingRequest::new(self, endpoint, shared)),
         }
     }
 

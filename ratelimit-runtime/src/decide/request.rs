@@ -1,6 +1,7 @@
 //! A request to a store: charges of distinct keys, and the policies they are for.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use smallvec::SmallVec;
@@ -72,8 +73,10 @@ impl AcquireRequest {
     pub(crate) fn new(
         charges: &mut Charges<'_>,
         complete: impl Fn(&PolicyCharge<'_>, PartsOfKey<'_>) -> (Key, OnStoreError),
-    ) -> Self {
-        let mut request = AcquireRequest::default();
+    ) -> Arc<Self> {
+        // Made where it stays, because it is large.
+        let mut shared = Arc::<AcquireRequest>::default();
+        let request = Arc::make_mut(&mut shared);
         let (mut by_key, mut failures) = (HashMap::new(), Vec::new());
         for asked in charges.iter() {
             let PolicyCharge { definition, cost, wait, shadow, parts, .. } = *asked;
@@ -88,7 +91,7 @@ impl AcquireRequest {
         for (definition, cost, shadow, invalid) in failures {
             charges.fail(definition, Ok(cost), shadow, invalid.into());
         }
-        request
+        shared
     }
 
     /// Adds a policy. Charges to the same key become one of their sum. `by_key` starts empty.
@@ -135,11 +138,6 @@ impl AcquireRequest {
 
     pub(crate) fn charges(&self) -> &[Charge] {
         &self.charges
-    }
-
-    /// Returns the first charge.
-    pub(crate) fn into_charge(mut self) -> Option<Charge> {
-        self.charges.pop()
     }
 
     /// Takes the charges out, after which the request is of no use.

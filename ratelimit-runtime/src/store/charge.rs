@@ -78,7 +78,7 @@ pub(crate) fn is_peek(charges: &[Charge]) -> bool {
 }
 
 /// The decision about a list of charges.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Outcome {
     /// The store's time of the decision, in microseconds.
     pub now: u64,
@@ -126,16 +126,7 @@ impl Deref for Pauses {
 impl Outcome {
     /// An outcome at this time, before it is judged.
     pub(crate) fn at(now: u64) -> Self {
-        Outcome {
-            now,
-            admitted: false,
-            verdicts: Verdicts::new(),
-            failed: Vec::new(),
-            paused: Pauses::default(),
-            holds: Vec::new(),
-            #[cfg(feature = "redis")]
-            asks_again: false,
-        }
+        Outcome { now, ..Outcome::default() }
     }
 
     /// Returns the pause of a key, if there is one.

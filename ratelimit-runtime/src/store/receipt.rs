@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use smallvec::SmallVec;
 use tokio::runtime::Handle;
 
 use super::charge::Charge;
@@ -17,7 +18,8 @@ pub(crate) struct Receipt {
     /// Those of the charges to semaphores. Dropped before the store that they release permits in.
     holds: Vec<Arc<Hold>>,
     store: Store,
-    charges: Vec<(Charge, ChargeId)>,
+    /// Mostly one.
+    charges: SmallVec<[(Charge, ChargeId); 1]>,
     /// The same charges, as far as they were mirrored.
     mirrored: Option<Mirrored>,
     /// What each policy of several was charged.
@@ -89,12 +91,14 @@ struct Settled {
 impl Receipt {
     /// The receipt for charges of an admitted decision, given their verdicts.
     pub(crate) fn new<'v>(store: Store, charges: impl IntoIterator<Item = (Charge, &'v Verdict)>) -> Self {
-        let charges = charges.into_iter();
-        let mut charged = Vec::with_capacity(charges.size_hint().1.unwrap_or(0));
-        let made = charges.filter(|(charge, verdict)| charge.is_made(verdict));
-        charged.extend(made.map(|(charge, verdict)| (charge, verdict.charge_id)));
-        let holds = holds(&store, &charged);
-        Receipt { holds, store, charges: charged, mirrored: None, shares: Vec::new() }
+        let mut made = SmallVec::new();
+        for (charge, verdict) in charges {
+            if charge.is_made(verdict) {
+                made.push((charge, verdict.charge_id));
+            }
+        }
+        let holds = holds(&store, &made);
+        Receipt { holds, store, charges: made, mirrored: None, shares: Vec::new() }
     }
 
     /// Ends these holds as well.

@@ -70,9 +70,9 @@ impl<'a> PendingRequest<'a> {
     pub(crate) fn new(
         backend: &'a Arc<Backend>,
         endpoint: &'a Arc<Endpoint>,
-        request: AcquireRequest,
+        request: Arc<AcquireRequest>,
     ) -> Self {
-        PendingRequest { backend, endpoint, request: Arc::new(request) }
+        PendingRequest { backend, endpoint, request }
     }
 
     /// Sends the request.

@@ -79,13 +79,14 @@ pub(super) struct Probe<'a> {
 }
 
 impl Breaker {
-    /// Admits a call: as the probe if the breaker is open and its backoff is over.
-    pub(super) fn admit(&self, now: Instant) -> Result<Option<Probe<'_>>, StoreError> {
+    /// Admits a call: as the probe if the breaker is open and its backoff is over. Only then is the clock read.
+    pub(super) fn admit(&self, now: impl FnOnce() -> Instant) -> Result<Option<Probe<'_>>, StoreError> {
         if !self.has_failures.load(Ordering::Relaxed) {
             return Ok(None);
         }
         let BreakerState { outage, probes, .. } = &mut *self.lock();
         let Some(outage) = outage else { return Ok(None) };
+        let now = now();
         let is_probing = outage.probing.is_some_and(|probe| now < probe.since + STALE_AFTER);
         if is_probing || now < outage.until {
             return Err(outage.reason.clone());
@@ -196,13 +197,13 @@ mod tests {
         breaker.succeeded();
         for _ in 1..MAX_FAILURES {
             fail(&breaker, now, Severity::Minor, None);
-            assert!(breaker.admit(now).is_ok_and(|probe| probe.is_none()));
+            assert!(breaker.admit(|| now).is_ok_and(|probe| probe.is_none()));
         }
         fail(&breaker, now, Severity::Minor, None);
-        assert_eq!(breaker.admit(now).unwrap_err().to_string(), "reason");
+        assert_eq!(breaker.admit(|| now).unwrap_err().to_string(), "reason");
         assert!(breaker.still_admits(None).is_err());
         breaker.succeeded();
-        assert!(breaker.admit(now).is_ok_and(|probe| probe.is_none()));
+        assert!(breaker.admit(|| now).is_ok_and(|probe| probe.is_none()));
         assert!(breaker.still_admits(None).is_ok());
     }
 
@@ -210,9 +211,9 @@ mod tests {
     fn opens_after_two_failures_if_calls_are_rare() {
         let (breaker, now) = (Breaker::default(), Instant::now());
         fail(&breaker, now, Severity::Minor, None);
-        assert!(breaker.admit(now).is_ok());
+        assert!(breaker.admit(|| now).is_ok());
         fail(&breaker, now + STALE_AFTER, Severity::Minor, None);
-        assert!(breaker.admit(now + STALE_AFTER).is_err());
+        assert!(breaker.admit(|| now + STALE_AFTER).is_err());
     }
 
     #[test]
@@ -222,9 +223,9 @@ mod tests {
         let mut probes = 0;
         let start = now;
         while now < start + Duration::from_secs(10) {
-            if let Ok(probe) = breaker.admit(now) {
+            if let Ok(probe) = breaker.admit(|| now) {
                 let probe = probe.expect("it is open");
-                assert!(breaker.admit(now).is_err(), "two probes at once");
+                assert!(breaker.admit(|| now).is_err(), "two probes at once");
                 // A call that was admitted before the breaker opened.
                 fail(&breaker, now, Severity::Minor, None);
                 fail(&breaker, now, Severity::Minor, Some(probe));
@@ -240,13 +241,13 @@ mod tests {
         let (breaker, now) = (Breaker::default(), Instant::now());
         fail(&breaker, now, Severity::Critical, None);
         let later = now + MAX_BACKOFF * 2;
-        let stuck = breaker.admit(later).unwrap().expect("it is open");
-        assert!(breaker.admit(later + STALE_AFTER / 2).is_err());
-        let next = breaker.admit(later + STALE_AFTER).unwrap().expect("it is open");
+        let stuck = breaker.admit(|| later).unwrap().expect("it is open");
+        assert!(breaker.admit(|| later + STALE_AFTER / 2).is_err());
+        let next = breaker.admit(|| later + STALE_AFTER).unwrap().expect("it is open");
         drop(stuck);
-        assert!(breaker.admit(later + STALE_AFTER).is_err(), "the next probe is still running");
+        assert!(breaker.admit(|| later + STALE_AFTER).is_err(), "the next probe is still running");
         fail(&breaker, later + STALE_AFTER, Severity::Minor, Some(next));
-        assert!(breaker.admit(later + STALE_AFTER).is_err(), "the last probe has only just failed");
+        assert!(breaker.admit(|| later + STALE_AFTER).is_err(), "the last probe has only just failed");
     }
 
     #[test]
@@ -255,7 +256,7 @@ mod tests {
         let start = Instant::now();
         let (mut calls, mut now) = (0, start);
         while now < start + Duration::from_secs(10) {
-            if breaker.admit(now).is_ok() {
+            if breaker.admit(|| now).is_ok() {
                 breaker.close(now);
                 fail(&breaker, now, Severity::Critical, None);
                 calls += 1;
@@ -270,8 +271,8 @@ mod tests {
         let (breaker, now) = (Breaker::default(), Instant::now());
         fail(&breaker, now, Severity::Critical, None);
         let later = now + MAX_BACKOFF * 2;
-        drop(breaker.admit(later).unwrap().expect("it is open"));
-        let probe = breaker.admit(later).unwrap();
+        drop(breaker.admit(|| later).unwrap().expect("it is open"));
+        let probe = breaker.admit(|| later).unwrap();
         assert!(probe.is_some() && breaker.still_admits(probe.as_ref()).is_ok());
     }
 }

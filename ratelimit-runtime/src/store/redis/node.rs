@@ -52,14 +52,14 @@ impl Node {
         deadline: Instant,
         is_batch: bool,
     ) -> Result<Value, CallError> {
-        let probe = self.breaker.admit(Instant::now()).map_err(CallError::NotSent)?;
+        let probe = self.breaker.admit(Instant::now).map_err(CallError::NotSent)?;
         self.send_admitted(request, probe, deadline, is_batch).await
     }
 
     /// Waits for a response, until the deadline. Sent even while the breaker is open, which may be because of calls of other
     /// registries, some time ago.
     pub(super) async fn ping(self: &Arc<Self>, deadline: Instant) -> Result<(), CallError> {
-        let probe = self.breaker.admit(Instant::now()).unwrap_or(None);
+        let probe = self.breaker.admit(Instant::now).unwrap_or(None);
         self.send_admitted(NodeRequest::Plain(&cmd("PING")), probe, deadline, false).await.map(drop)
     }
 

@@ -3,6 +3,7 @@
 use std::iter;
 
 use redis::Cmd;
+use smallvec::SmallVec;
 
 use crate::algorithm::adjustable_gcra::AdjustableGcraSpec;
 use crate::algorithm::believed_holds::Speaker;
@@ -23,6 +24,9 @@ const MOST_WORTH: u64 = 1 << 51;
 /// The number of arguments of each correction, without that of its algorithm. Shorter ones are padded.
 const WIDTH: usize = 7;
 
+/// The arguments of a script. Those of a few charges fit in place.
+pub(super) type Arguments = SmallVec<[Argument; 4]>;
+
 #[derive(Clone, Debug)]
 pub(super) enum Argument {
     Number(u64),
@@ -37,12 +41,6 @@ impl Argument {
             Argument::Text(text) => command.arg(text),
             Argument::Packed(packed) => command.arg(packed.as_slice()),
         };
-    }
-}
-
-impl From<u64> for Argument {
-    fn from(number: u64) -> Self {
-        Argument::Number(number)
     }
 }
 
@@ -61,13 +59,20 @@ pub(super) fn plain_bucket(charge: &Charge) -> Option<[u64; 2]> {
 }
 
 /// Returns the arguments of decisions about this many plain buckets each.
-pub(super) fn buckets(decisions: &[&[Charge]], size: usize) -> Vec<Argument> {
-    let mut numbers = decisions.iter().copied().flatten().filter_map(plain_bucket).peekable();
-    let first = numbers.peek().copied();
-    let all_equal = numbers.clone().all(|numbers| Some(numbers) == first);
-    let numbers = numbers.take(if all_equal { 1 } else { usize::MAX });
-    let size = (size != 1).then_some(size as u64);
-    size.into_iter().chain(numbers.flatten()).map(Argument::from).collect()
+pub(super) fn buckets(decisions: &[&[Charge]], size: usize) -> Arguments {
+    let mut arguments = Arguments::new();
+    if size != 1 {
+        arguments.push(Argument::Number(size as u64));
+    }
+    let numbers = decisions.iter().copied().flatten().filter_map(plain_bucket);
+    let mut others = numbers.clone();
+    let first = others.next();
+    let all_equal = others.all(|numbers| Some(numbers) == first);
+    for [charge, capacity] in numbers.take(if all_equal { 1 } else { usize::MAX }) {
+        arguments.push(Argument::Number(charge));
+        arguments.push(Argument::Number(capacity));
+    }
+    arguments
 }
 
 /// Returns the arguments of `check`. A cost that never fits is cut to the smallest such cost.
@@ -132,7 +137,7 @@ fn lead(spec: GcraSpec, cost: u64) -> f64 {
 
 /// Returns the arguments of all corrections, packed: of each the number of its algorithm, and as many doubles as of the others. If there
 /// are penalties, their steps follow.
-pub(super) fn corrections(corrections: &[&Correction], time: u64) -> Vec<Argument> {
+pub(super) fn corrections(corrections: &[&Correction], time: u64) -> Arguments {
     let mut packed = Vec::with_capacity(corrections.len() * (1 + WIDTH * size_of::<f64>()));
     let mut all_steps: Vec<f64> = Vec::new();
     for Correction { spec, cost, kind, .. } in corrections {

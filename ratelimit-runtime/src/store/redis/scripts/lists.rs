@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use super::arguments::{Argument, check};
+use super::arguments::{Argument, Arguments, check};
 use crate::algorithm::AlgorithmSpec;
 use crate::store::account::{Message, Sent};
 use crate::store::charge::Charge;
@@ -29,7 +29,7 @@ pub(super) fn lists(
     decisions: &[&[Charge]],
     mut takes: impl Iterator<Item = Option<Sent>>,
     time: u64,
-) -> Vec<Argument> {
+) -> Arguments {
     let mut rows = Vec::with_capacity(decisions.iter().map(|charges| charges.len()).sum());
     let mut who: Vec<u8> = Vec::new();
     for charges in decisions {
@@ -42,7 +42,7 @@ pub(super) fn lists(
             }
         }
     }
-    let (size, mut arguments) = (decisions.first().map_or(0, |charges| charges.len()), Vec::with_capacity(4));
+    let (size, mut arguments) = (decisions.first().map_or(0, |charges| charges.len()), Arguments::new());
     if are_alike(decisions, &rows) {
         group(size, &rows, &mut arguments);
     } else {
@@ -69,7 +69,7 @@ fn are_alike(decisions: &[&[Charge]], rows: &[Row]) -> bool {
 }
 
 /// Adds the arguments of decisions that have the same format: all of the first, and of the others those that differ between them.
-fn group(size: usize, rows: &[Row], arguments: &mut Vec<Argument>) {
+fn group(size: usize, rows: &[Row], arguments: &mut Arguments) {
     let (first, others) = rows.split_at(size);
     let mut packed = Vec::with_capacity(rows.len() * 48);
     let columns = 0..size * WIDTH;

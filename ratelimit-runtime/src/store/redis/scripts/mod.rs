@@ -7,13 +7,14 @@ mod reply;
 use std::fmt;
 
 use redis::Cmd;
+use smallvec::SmallVec;
 
-use self::arguments::{Argument, plain_bucket};
+use self::arguments::{Arguments, plain_bucket};
 pub(super) use self::reply::{corrected, outcomes, time_asked_for};
 use crate::algorithm::AlgorithmSpec;
 use crate::key::{Key, Repr};
 use crate::store::account::{Message, Sent};
-use crate::store::charge::Charge;
+use crate::store::charge::{Charge, INLINE};
 use crate::store::correction::{Correction, CorrectionKind};
 use crate::store::error::StoreError;
 
@@ -69,8 +70,8 @@ const MAY_WAIT: u8 = 16;
 #[derive(Debug)]
 pub(super) struct Invocation<'a> {
     script: &'a Script,
-    keys: Vec<&'a str>,
-    arguments: Vec<Argument>,
+    keys: SmallVec<[&'a str; INLINE]>,
+    arguments: Arguments,
 }
 
 impl Scripts {
@@ -114,7 +115,7 @@ impl Scripts {
         takes: impl Iterator<Item = Option<Sent>>,
         time: u64,
     ) -> Result<Invocation<'a>, StoreError> {
-        let mut keys = Vec::with_capacity(decisions.iter().map(|charges| charges.len()).sum());
+        let mut keys = SmallVec::with_capacity(decisions.iter().map(|charges| charges.len()).sum());
         for charge in decisions.iter().copied().flatten() {
             keys.push(key_text(&charge.key)?);
         }

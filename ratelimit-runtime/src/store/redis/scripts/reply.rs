@@ -139,7 +139,9 @@ impl ReplyReader {
                 }
             }
         }
-        let mut outcome = Box::new(Outcome { paused, ..Outcome::at(self.now) });
+        // Made where it stays, because it is large.
+        let mut outcome = Box::<Outcome>::default();
+        (outcome.now, outcome.paused) = (self.now, paused);
         outcome.judge(charges, &mut snapshots);
         failed.iter().for_each(|(index, _)| outcome.verdicts[*index] = Verdict::default());
         outcome.failed = failed;
