@@ -123,12 +123,12 @@ impl Backend {
             Err(error) => return Ok(Err(error)),
         };
         let Some(endpoint) = self.primary() else { return Ok(Ok(skipped(&request))) };
-        match acquire::decide_at_once(Arc::make_mut(&mut request), endpoint) {
+        match acquire::decide_at_once(&mut request, endpoint) {
             Some(outcome) => {
                 let acquired = Acquired::at_once(&request, &outcome, endpoint.store.source());
                 Ok(Ok(acquired.into_decision(None)))
             }
-            None => Err(PendingRequest::new(self, endpoint, request)),
+            None => Err(PendingRequest::new(self, endpoint, Arc::new(request))),
         }
     }
 
@@ -149,8 +149,7 @@ impl Backend {
 
     /// Returns a single charge with its whole key, or why it is not valid.
     pub(crate) fn charge(&self, charges: &mut Charges<'_>) -> Result<Charge, Error> {
-        let mut request = self.request(charges)?;
-        Arc::make_mut(&mut request).take_charges().next().ok_or_else(|| MissingKey::Part.into())
+        self.request(charges)?.take_charges().next().ok_or_else(|| MissingKey::Part.into())
     }
 
     /// Decides a single charge in process, if nothing has to be awaited, as [`decide`](Self::decide) does.
@@ -173,9 +172,10 @@ impl Backend {
     }
 
     /// Returns the request for charges without cost, or why one is not valid.
-    fn request(&self, charges: &mut Charges<'_>) -> Result<Arc<AcquireRequest>, Error> {
+    fn request(&self, charges: &mut Charges<'_>) -> Result<AcquireRequest, Error> {
         self.close(charges);
-        let request = AcquireRequest::new(charges, |charge, parts| self.complete(charge, parts));
+        let mut request = AcquireRequest::default();
+        request.fill(charges, |charge, parts| self.complete(charge, parts));
         match charges.take_failures().into_iter().next() {
             Some(failure) => Err(failure.error),
             None => Ok(request),
@@ -246,29 +246,50 @@ impl Backend {
             let known = SingleDecision::known(charge, key, verdict);
             return Ok(self.finish_single(known, charges.parts_of(charge), caller));
         }
-        let mut shared = AcquireRequest::new(charges, |charge, parts| self.complete(charge, parts));
-        let request = Arc::make_mut(&mut shared);
+        match self.primary() {
+            Some(endpoint) if matches!(endpoint.store, Store::Redis(_)) => {
+                // Made where it stays, because it is large and mostly sent. What is decided in process allocates nothing.
+                let mut request = Arc::default();
+                match self.decide_request(Arc::make_mut(&mut request), charges, caller) {
+                    Some(decision) => Ok(decision),
+                    None => Err(PendingRequest::new(self, endpoint, request)),
+                }
+            }
+            endpoint => {
+                let mut request = AcquireRequest::default();
+                match (self.decide_request(&mut request, charges, caller), endpoint) {
+                    (None, Some(endpoint)) => Err(PendingRequest::new(self, endpoint, Arc::new(request))),
+                    (decision, _) => Ok(decision.unwrap_or_else(|| skip(&request, caller))),
+                }
+            }
+        }
+    }
+
+    /// Decides charges by a request that is still empty. Returns `None` if it has to be awaited.
+    fn decide_request<C: Caller>(
+        &self,
+        request: &mut AcquireRequest,
+        charges: &mut Charges<'_>,
+        caller: &C,
+    ) -> Option<C::Decision> {
+        request.fill(charges, |charge, parts| self.complete(charge, parts));
         request.tells_keys = self.observers().is_some();
-        let Some(endpoint) = self.primary() else { return Ok(skip(request, caller)) };
+        let Some(endpoint) = self.primary() else { return Some(skip(request, caller)) };
         if let Some(refusal) = self.report_failures(charges, caller) {
-            return Ok(refusal);
+            return Some(refusal);
         }
         if !request.has_cost() {
-            return Ok(skip(request, caller));
+            return Some(skip(request, caller));
         }
-        match &mut acquire::decide_at_once(request, endpoint) {
-            Some(outcome) => {
-                let source = endpoint.store.source();
-                if let Store::Memory(memory) = &endpoint.store {
-                    self.penalize_at_once(request, outcome, (memory, source), Duration::ZERO);
-                }
-                self.mirror(request, outcome);
-                let observed = self.report(&Acquired::at_once(request, outcome, source));
-                outcome.holds.extend(observed);
-                Ok(caller.decided(Acquired::at_once(request, outcome, source), Some(&endpoint.store)))
-            }
-            None => Err(PendingRequest::new(self, endpoint, shared)),
+        let outcome = &mut acquire::decide_at_once(request, endpoint)?;
+        let source = endpoint.store.source();
+        if let Store::Memory(memory) = &endpoint.store {
+            self.penalize_at_once(request, outcome, (memory, source), Duration::ZERO);
         }
+        self.mirror(request, outcome);
+        let observed = self.report(&Acquired::at_once(request, outcome, source));
+        outcome.holds.extend(observed);
+        Some(caller.decided(Acquired::at_once(request, outcome, source), Some(&endpoint.store)))
     }
 
     /// Finishes a request that was awaited.

@@ -1,7 +1,6 @@
 //! A request to a store: charges of distinct keys, and the policies they are for.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use smallvec::SmallVec;
@@ -68,30 +67,27 @@ pub(crate) const fn max_wait(timeout: Duration) -> u64 {
 }
 
 impl AcquireRequest {
-    /// Returns the request for these charges, given the key of each and what happens on a store error. A charge that contradicts
-    /// another is a failure.
-    pub(crate) fn new(
+    /// Adds these charges to a request that has none, given the key of each and what happens on a store error. A charge that
+    /// contradicts another is a failure.
+    pub(crate) fn fill(
+        &mut self,
         charges: &mut Charges<'_>,
         complete: impl Fn(&PolicyCharge<'_>, PartsOfKey<'_>) -> (Key, OnStoreError),
-    ) -> Arc<Self> {
-        // Made where it stays, because it is large.
-        let mut shared = Arc::<AcquireRequest>::default();
-        let request = Arc::make_mut(&mut shared);
+    ) {
         let (mut by_key, mut failures) = (HashMap::new(), Vec::new());
         for asked in charges.iter() {
             let PolicyCharge { definition, cost, wait, shadow, parts, .. } = *asked;
             let (key, on_store_error) = complete(asked, charges.parts_of(asked));
             let charge = Charge { key, spec: *asked.spec(), cost, wait, shadow };
             let policy = RequestedPolicy { definition: definition.to_owned(), charge: 0, cost, parts };
-            if let Err(invalid) = request.push(policy, charge, on_store_error, &mut by_key) {
+            if let Err(invalid) = self.push(policy, charge, on_store_error, &mut by_key) {
                 failures.push((definition, cost, shadow, invalid));
             }
         }
-        request.parts = charges.take_parts();
+        self.parts = charges.take_parts();
         for (definition, cost, shadow, invalid) in failures {
             charges.fail(definition, Ok(cost), shadow, invalid.into());
         }
-        shared
     }
 
     /// Adds a policy. Charges to the same key become one of their sum. `by_key` starts empty.
