@@ -57,7 +57,8 @@ pub(super) const FIRST_KEY: usize = 10_000;
 pub(super) struct Script {
     hash: String,
     key: String,
-    arguments: Vec<String>,
+    /// Some are packed numbers.
+    arguments: Vec<Vec<u8>>,
 }
 
 impl Script {
@@ -83,9 +84,10 @@ impl Script {
         lines.next(); // OK
         load.block_on(decision(0));
         let line = lines.find(|line| line.contains("\"EVALSHA\"")).expect("MONITOR shows all commands");
-        let mut words = line.split('"').skip(1).step_by(2).map(str::to_owned).skip(1);
+        let mut words = shown(&line).into_iter().skip(1);
         let mut word = || words.next().expect("EVALSHA has a hash, a number of keys, and a key");
-        let (hash, keys, key) = (word(), word(), word());
+        let mut text = || String::from_utf8(word()).expect("these are texts");
+        let (hash, keys, key) = (text(), text(), text());
         let key = key.strip_suffix(&FIRST_KEY.to_string()).map(str::to_owned);
         assert_eq!(keys, "1", "{line}");
         Script {
@@ -111,7 +113,7 @@ impl Script {
         let hash = load
             .block_on(async { cmd("SCRIPT").arg("LOAD").arg(text).query_async(&mut connection).await })
             .expect("the script is valid");
-        let arguments = arguments.map(|argument| argument.to_string()).into();
+        let arguments = arguments.map(|argument| argument.to_string().into()).into();
         Script { hash, key: format!("textbook:{name}:user:"), arguments }
     }
 
@@ -120,4 +122,38 @@ impl Script {
         command.arg(&self.hash).arg(1).arg(format!("{}{}", self.key, FIRST_KEY + key)).arg(&self.arguments);
         command
     }
+}
+
+/// Returns the words of a command as `MONITOR` shows them, quoted and escaped.
+fn shown(line: &str) -> Vec<Vec<u8>> {
+    let (mut words, mut word, mut bytes) = (Vec::new(), None::<Vec<u8>>, line.bytes());
+    while let Some(byte) = bytes.next() {
+        let byte = match (byte, &word) {
+            (b'"', None) => {
+                word = Some(Vec::new());
+                continue;
+            }
+            (b'"', Some(_)) => {
+                words.extend(word.take());
+                continue;
+            }
+            (b'\\', Some(_)) => match bytes.next() {
+                Some(b'n') => b'\n',
+                Some(b'r') => b'\r',
+                Some(b't') => b'\t',
+                Some(b'a') => 7,
+                Some(b'b') => 8,
+                Some(b'x') => {
+                    let digits: String = bytes.by_ref().take(2).map(char::from).collect();
+                    u8::from_str_radix(&digits, 16).expect("two digits follow")
+                }
+                other => other.expect("something is escaped"),
+            },
+            (byte, _) => byte,
+        };
+        if let Some(word) = &mut word {
+            word.push(byte);
+        }
+    }
+    words
 }
