@@ -84,7 +84,7 @@ impl Script {
         lines.next(); // OK
         load.block_on(decision(0));
         let line = lines.find(|line| line.contains("\"EVALSHA\"")).expect("MONITOR shows all commands");
-        let mut words = shown(&line).into_iter().skip(1);
+        let mut words = words_of(&line).into_iter().skip(1);
         let mut word = || words.next().expect("EVALSHA has a hash, a number of keys, and a key");
         let mut text = || String::from_utf8(word()).expect("these are texts");
         let (hash, keys, key) = (text(), text(), text());
@@ -124,8 +124,8 @@ impl Script {
     }
 }
 
-/// Returns the words of a command as `MONITOR` shows them, quoted and escaped.
-fn shown(line: &str) -> Vec<Vec<u8>> {
+/// Returns the words of a command in a line of `MONITOR`, which quotes and escapes them.
+fn words_of(line: &str) -> Vec<Vec<u8>> {
     let (mut words, mut word, mut bytes) = (Vec::new(), None::<Vec<u8>>, line.bytes());
     while let Some(byte) = bytes.next() {
         let byte = match (byte, &word) {

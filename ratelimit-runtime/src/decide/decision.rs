@@ -73,6 +73,7 @@ pub struct Decision {
     more: LazyBox<More>,
 }
 
+/// Its cells are those of `once_cell`, because these can be made with their values, which costs a fraction of setting them.
 #[derive(Default)]
 struct More {
     /// Made for a single policy when somebody asks.
@@ -337,7 +338,7 @@ impl Decision {
             more.receipt.get_or_init(|| receipt);
             return self;
         }
-        // Made where it stays, with a cell that is never empty: a fraction of the work.
+        // Made where it stays, and the cell not set but made with its value: a fraction of the work.
         let mut more = Box::<More>::default();
         more.receipt = OnceCell::with_value(receipt);
         Decision { more: LazyBox::of(more), ..self }

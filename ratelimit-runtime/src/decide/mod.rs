@@ -48,6 +48,7 @@ pub(crate) use self::caller::{Caller, FewDecision};
 use self::charges::{Blocked, Charges, Failure, PolicyCharge};
 use self::decision::{Decision, SinglePolicy};
 use self::definition::ChargeNumbers;
+use self::endpoint::Endpoint;
 use self::error::Error;
 use self::request::AcquireRequest;
 pub(crate) use self::single::SingleDecision;
@@ -246,50 +247,48 @@ impl Backend {
             let known = SingleDecision::known(charge, key, verdict);
             return Ok(self.finish_single(known, charges.parts_of(charge), caller));
         }
-        match self.primary() {
-            Some(endpoint) if matches!(endpoint.store, Store::Redis(_)) => {
-                // Made where it stays, because it is large and mostly sent. What is decided in process allocates nothing.
-                let mut request = Arc::default();
-                match self.decide_request(Arc::make_mut(&mut request), charges, caller) {
-                    Some(decision) => Ok(decision),
-                    None => Err(PendingRequest::new(self, endpoint, request)),
-                }
-            }
-            endpoint => {
-                let mut request = AcquireRequest::default();
-                match (self.decide_request(&mut request, charges, caller), endpoint) {
-                    (None, Some(endpoint)) => Err(PendingRequest::new(self, endpoint, Arc::new(request))),
-                    (decision, _) => Ok(decision.unwrap_or_else(|| skip(&request, caller))),
-                }
-            }
+        let Some(endpoint) = self.primary() else {
+            let mut request = AcquireRequest::default();
+            request.fill(charges, |charge, parts| self.complete(charge, parts));
+            return Ok(skip(&request, caller));
+        };
+        if let Store::Redis(_) = endpoint.store {
+            // Made where it stays: it is large, and mostly sent.
+            let mut request = Arc::default();
+            let decision = self.decide_request(Arc::make_mut(&mut request), charges, endpoint, caller);
+            return decision.ok_or_else(|| PendingRequest::new(self, endpoint, request));
         }
+        // Mostly decided at once, and then nothing is allocated.
+        let mut request = AcquireRequest::default();
+        let decision = self.decide_request(&mut request, charges, endpoint, caller);
+        decision.ok_or_else(|| PendingRequest::new(self, endpoint, Arc::new(request)))
     }
 
-    /// Decides charges by a request that is still empty. Returns `None` if it has to be awaited.
+    /// Fills an empty request with these charges, and decides it unless it has to be awaited.
     fn decide_request<C: Caller>(
         &self,
         request: &mut AcquireRequest,
         charges: &mut Charges<'_>,
+        endpoint: &Arc<Endpoint>,
         caller: &C,
     ) -> Option<C::Decision> {
         request.fill(charges, |charge, parts| self.complete(charge, parts));
         request.tells_keys = self.observers().is_some();
-        let Some(endpoint) = self.primary() else { return Some(skip(request, caller)) };
         if let Some(refusal) = self.report_failures(charges, caller) {
             return Some(refusal);
         }
         if !request.has_cost() {
             return Some(skip(request, caller));
         }
-        let outcome = &mut acquire::decide_at_once(request, endpoint)?;
+        let mut outcome = acquire::decide_at_once(request, endpoint)?;
         let source = endpoint.store.source();
         if let Store::Memory(memory) = &endpoint.store {
-            self.penalize_at_once(request, outcome, (memory, source), Duration::ZERO);
+            self.penalize_at_once(request, &mut outcome, (memory, source), Duration::ZERO);
         }
-        self.mirror(request, outcome);
-        let observed = self.report(&Acquired::at_once(request, outcome, source));
+        self.mirror(request, &outcome);
+        let observed = self.report(&Acquired::at_once(request, &outcome, source));
         outcome.holds.extend(observed);
-        Some(caller.decided(Acquired::at_once(request, outcome, source), Some(&endpoint.store)))
+        Some(caller.decided(Acquired::at_once(request, &outcome, source), Some(&endpoint.store)))
     }
 
     /// Finishes a request that was awaited.

@@ -346,7 +346,7 @@ impl AcquireRequest {
     pub(crate) fn unused_outcome(&self) -> Outcome {
         let unused = |spec: &AlgorithmSpec| spec.verdict(spec.check(None, 0, 0), 0, 0, 0);
         let verdicts = self.charges.iter().map(|charge| unused(&charge.spec)).collect();
-        Outcome { admitted: true, verdicts, ..Outcome::at(0) }
+        Outcome { admitted: true, verdicts, ..Outcome::default() }
     }
 
     fn required(&self) -> impl Iterator<Item = usize> {

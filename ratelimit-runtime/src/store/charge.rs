@@ -10,7 +10,7 @@ use crate::algorithm::{AlgorithmSpec, Pause, Snapshot, Verdict};
 use crate::key::Key;
 use crate::store::hold::Hold;
 
-/// The number of charges that a decision in process holds without allocating.
+/// The number of charges that a decision holds without allocating.
 pub(crate) const INLINE: usize = 4;
 
 /// The verdicts of a decision, in the order of its charges.
@@ -124,11 +124,6 @@ impl Deref for Pauses {
 }
 
 impl Outcome {
-    /// An outcome at this time, before it is judged.
-    pub(crate) fn at(now: u64) -> Self {
-        Outcome { now, ..Outcome::default() }
-    }
-
     /// Returns the pause of a key, if there is one.
     pub(crate) fn pause(&self, charge: usize) -> Option<Pause> {
         self.paused.of(charge)

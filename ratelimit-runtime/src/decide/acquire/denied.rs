@@ -20,7 +20,7 @@ pub(super) fn refuse(request: &mut AcquireRequest, denials: &Denials) -> Option<
     }
     let (denied, verdicts): (Vec<usize>, Verdicts) = known.into_iter().unzip();
     request.keep(&denied);
-    Some(Outcome { verdicts, ..Outcome::at(0) })
+    Some(Outcome { verdicts, ..Outcome::default() })
 }
 
 /// Notes what Redis decided about a request that was sent at this time.

@@ -122,5 +122,5 @@ async fn take_leases(mut fetch: Fetch, mut charge: Charge, endpoint: Arc<Endpoin
 }
 
 fn admitted(verdict: Verdict) -> Outcome {
-    Outcome { admitted: true, verdicts: Verdicts::from_iter([verdict]), ..Outcome::at(0) }
+    Outcome { admitted: true, verdicts: Verdicts::from_iter([verdict]), ..Outcome::default() }
 }

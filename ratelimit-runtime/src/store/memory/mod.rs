@@ -89,7 +89,7 @@ impl MemoryStore {
     ///
     /// Keys that are there, and that no call waits for, are decided without the table's lock.
     pub fn decide(&self, charges: &[Charge]) -> Outcome {
-        let mut outcome = Outcome::at(0);
+        let mut outcome = Outcome::default();
         if self.decide_without_lock(charges, &mut outcome).is_none() {
             self.decide_for(charges, &mut outcome, false);
         }
@@ -98,7 +98,7 @@ impl MemoryStore {
 
     /// Looks at what a charge without cost finds, unless the key is paused.
     pub(crate) fn peek(&self, charge: &Charge) -> Option<Verdict> {
-        let (charges, mut outcome) = (slice::from_ref(charge), Outcome::at(0));
+        let (charges, mut outcome) = (slice::from_ref(charge), Outcome::default());
         if self.decide_in_place(charges, &mut outcome).is_none() {
             self.decide_for(charges, &mut outcome, false);
         }
@@ -107,7 +107,7 @@ impl MemoryStore {
 
     /// Decides a list of charges, and queues the call if it has to wait.
     pub(crate) fn reserve(&self, charges: &[Charge]) -> (Outcome, Option<Arc<Waiter>>) {
-        let mut outcome = Outcome::at(0);
+        let mut outcome = Outcome::default();
         let waiter = match self.decide_without_lock(charges, &mut outcome) {
             Some(()) => None,
             None => self.decide_for(charges, &mut outcome, true),

@@ -223,7 +223,7 @@ fn expired_keys_do_not_accumulate() {
 }
 
 fn decide_without_lock(store: &MemoryStore, charges: &[Charge]) -> Option<Outcome> {
-    let mut outcome = Outcome::at(0);
+    let mut outcome = Outcome::default();
     store.decide_without_lock(charges, &mut outcome).map(|()| outcome)
 }
 

@@ -100,7 +100,7 @@ impl MemoryStore {
             self.unlock(table);
             return Some(verdict);
         }
-        let mut outcome = Outcome::at(0);
+        let mut outcome = Outcome::default();
         self.decide_list_under_lock(table, slice::from_ref(charge), &mut outcome, false);
         outcome.verdicts.pop()
     }

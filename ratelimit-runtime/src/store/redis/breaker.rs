@@ -79,7 +79,7 @@ pub(super) struct Probe<'a> {
 }
 
 impl Breaker {
-    /// Admits a call: as the probe if the breaker is open and its backoff is over. Only then is the clock read.
+    /// Admits a call: as the probe if the breaker is open and its backoff is over. The clock is read only while it is open.
     pub(super) fn admit(&self, now: impl FnOnce() -> Instant) -> Result<Option<Probe<'_>>, StoreError> {
         if !self.has_failures.load(Ordering::Relaxed) {
             return Ok(None);

@@ -217,7 +217,7 @@ fn clock_that_steps_back_takes_one_call_off_the_fast_lane() {
         let calls = Interrupted::new();
         let charge = Charge { cost, ..bucket("b", 100, 5) };
         let is_fast =
-            || calls.store.decide_plain_list(slice::from_ref(&charge), &mut Outcome::at(0)).is_some();
+            || calls.store.decide_plain_list(slice::from_ref(&charge), &mut Outcome::default()).is_some();
         calls.time.store(10_000, Ordering::SeqCst);
         calls.decide(&Charge { cost: 5, ..charge.clone() });
         for back in [5_000, 4_990] {

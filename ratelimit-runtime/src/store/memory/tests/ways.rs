@@ -125,7 +125,7 @@ fn decide_new(store: &MemoryStore, list: &[Charge]) -> Option<Outcome> {
     let plain = PlainSpec::of(spec)?;
     let PlainOutcome { now, admitted, snapshots: [read], .. } =
         store.decide_new_plain((key.fingerprint(), key.1), &plain, *cost)?;
-    let mut outcome = Outcome::at(now);
+    let mut outcome = Outcome { now, ..Outcome::default() };
     outcome.admitted = admitted;
     outcome.verdicts.push(plain.verdict(plain.limit(), read, now, *cost, admitted));
     Some(outcome)
@@ -232,7 +232,7 @@ fn lists_of_plain_and_other_states_are_decided_in_place() {
     assert!(both(&[charge(queue, 1)]).admitted);
     assert!(both(&list(1)).admitted);
     for (cost, admitted) in [(1, true), (3, false), (2, true), (1, false)] {
-        let mut ours = Outcome::at(0);
+        let mut ours = Outcome::default();
         assert!(stores[0].decide_in_place(&list(cost), &mut ours).is_some(), "{cost}");
         let locked = stores[1].decide(&list(cost));
         assert_eq!((ours.admitted, &ours.verdicts), (locked.admitted, &locked.verdicts), "{cost}");

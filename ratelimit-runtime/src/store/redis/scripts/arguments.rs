@@ -24,7 +24,7 @@ const MOST_WORTH: u64 = 1 << 51;
 /// The number of arguments of each correction, without that of its algorithm. Shorter ones are padded.
 const WIDTH: usize = 7;
 
-/// The arguments of a script. Those of a few charges fit in place.
+/// The arguments of a script. Those of one decision mostly fit in place.
 pub(super) type Arguments = SmallVec<[Argument; 4]>;
 
 #[derive(Clone, Debug)]
