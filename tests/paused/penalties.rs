@@ -306,6 +306,12 @@ fn plain_functions_that_may_wait_penalize() {
 
 #[tokio::test(start_paused = true)]
 async fn penalties_are_logged_and_observed() {
+    /// Of a policy of its own, because penalties of one policy are logged once a second, whichever test is penalized.
+    #[count_limit(2, "10s", key = user, name = "penalties.logged", penalty = ["1m"])]
+    async fn logged(user: &str) -> Result<(), Error> {
+        Ok(())
+    }
+
     let logs = LogCapture::default();
     let seen = Arc::new(Mutex::new(Vec::new()));
     let of = Arc::clone(&seen);
@@ -316,10 +322,10 @@ async fn penalties_are_logged_and_observed() {
         })
         .in_memory();
     let calls = async {
-        log_in("ada").await.unwrap();
-        log_in("ada").await.unwrap();
-        log_in("ada").await.unwrap_err();
-        log_in("ada").await.unwrap_err();
+        logged("ada").await.unwrap();
+        logged("ada").await.unwrap();
+        logged("ada").await.unwrap_err();
+        logged("ada").await.unwrap_err();
     };
     registry.scope(calls).with_subscriber(logs.clone()).await;
     let outcomes: Vec<_> = seen.lock().unwrap().iter().map(|(_, outcome, ..)| *outcome).collect();
@@ -331,7 +337,7 @@ async fn penalties_are_logged_and_observed() {
         CallOutcome::Limited,
     ];
     assert_eq!(outcomes, expected);
-    let paused = ("penalties.log_in".to_owned(), CallOutcome::Paused, "ada".to_owned(), Some(MINUTE));
+    let paused = ("penalties.logged".to_owned(), CallOutcome::Paused, "ada".to_owned(), Some(MINUTE));
     assert_eq!(seen.lock().unwrap()[2], paused);
     let lines = logs.text();
     assert!(lines.contains("paused a key as a penalty"), "{lines}");
