@@ -126,34 +126,30 @@ impl Script {
 
 /// Returns the words of a command in a line of `MONITOR`, which quotes and escapes them.
 fn words_of(line: &str) -> Vec<Vec<u8>> {
-    let (mut words, mut word, mut bytes) = (Vec::new(), None::<Vec<u8>>, line.bytes());
-    while let Some(byte) = bytes.next() {
-        let byte = match (byte, &word) {
-            (b'"', None) => {
-                word = Some(Vec::new());
-                continue;
-            }
-            (b'"', Some(_)) => {
-                words.extend(word.take());
-                continue;
-            }
-            (b'\\', Some(_)) => match bytes.next() {
-                Some(b'n') => b'\n',
-                Some(b'r') => b'\r',
-                Some(b't') => b'\t',
-                Some(b'a') => 7,
-                Some(b'b') => 8,
-                Some(b'x') => {
-                    let digits: String = bytes.by_ref().take(2).map(char::from).collect();
-                    u8::from_str_radix(&digits, 16).expect("two digits follow")
-                }
-                other => other.expect("something is escaped"),
-            },
-            (byte, _) => byte,
-        };
-        if let Some(word) = &mut word {
-            word.push(byte);
+    let (mut words, mut bytes) = (Vec::new(), line.bytes());
+    // Up to the quote that begins the next word.
+    while bytes.any(|byte| byte == b'"') {
+        let mut word = Vec::new();
+        while let Some(byte) = bytes.next().filter(|byte| *byte != b'"') {
+            word.push(if byte == b'\\' { escaped(&mut bytes) } else { byte });
         }
+        words.push(word);
     }
     words
+}
+
+/// Returns the byte that is written behind a backslash.
+fn escaped(bytes: &mut impl Iterator<Item = u8>) -> u8 {
+    match bytes.next().expect("something is escaped") {
+        b'n' => b'\n',
+        b'r' => b'\r',
+        b't' => b'\t',
+        b'a' => 7,
+        b'b' => 8,
+        b'x' => {
+            let digits: String = bytes.take(2).map(char::from).collect();
+            u8::from_str_radix(&digits, 16).expect("two digits follow")
+        }
+        itself => itself,
+    }
 }

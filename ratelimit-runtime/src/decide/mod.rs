@@ -175,12 +175,18 @@ impl Backend {
     /// Returns the request for charges without cost, or why one is not valid.
     fn request(&self, charges: &mut Charges<'_>) -> Result<AcquireRequest, Error> {
         self.close(charges);
-        let mut request = AcquireRequest::default();
-        request.fill(charges, |charge, parts| self.complete(charge, parts));
+        let request = self.filled(charges);
         match charges.take_failures().into_iter().next() {
             Some(failure) => Err(failure.error),
             None => Ok(request),
         }
+    }
+
+    /// Returns the request for charges whose keys are complete.
+    fn filled(&self, charges: &mut Charges<'_>) -> AcquireRequest {
+        let mut request = AcquireRequest::default();
+        request.fill(charges, |charge, parts| self.complete(charge, parts));
+        request
     }
 
     /// Completes the keys of charges, and applies what operators have changed for these.
@@ -247,11 +253,7 @@ impl Backend {
             let known = SingleDecision::known(charge, key, verdict);
             return Ok(self.finish_single(known, charges.parts_of(charge), caller));
         }
-        let Some(endpoint) = self.primary() else {
-            let mut request = AcquireRequest::default();
-            request.fill(charges, |charge, parts| self.complete(charge, parts));
-            return Ok(skip(&request, caller));
-        };
+        let Some(endpoint) = self.primary() else { return Ok(skip(&self.filled(charges), caller)) };
         if let Store::Redis(_) = endpoint.store {
             // Made where it stays: it is large, and mostly sent.
             let mut request = Arc::default();
