@@ -3,15 +3,17 @@
 -- reads a key, corrects it as often as its key follows itself, and writes it once. What it cannot correct, such as a state from the
 -- future or a paused key, is left to the functions.
 --
--- KEYS   the key of each; those that are equal should follow each other
--- ARGV   all arguments, packed: for each a byte, the number of its algorithm, and seven doubles, the arguments of `correct`, NaN for
---        nil; or that number negative, and the arguments of `pause`. In place of the duration, a penalty chooses one of some: the last
---        two doubles are where they begin and how many they are. Those of all penalties, packed
+-- KEYS   the keys, each of some corrections that follow each other
+-- ARGV   all arguments, packed: for each a byte, the number of its algorithm; a byte, how many more of the same key follow; and seven
+--        doubles, the arguments of `correct`, NaN for nil; or that number negative, and the arguments of `pause`. In place of the
+--        duration, a penalty chooses one of some: the last two doubles are where they begin and how many they are. Those of all
+--        penalties, packed
 -- reply  for each the text of an error, an empty one, CUT if a debt was cut, or STEP and the number of a penalty that was added; or the
 --        text that `correct` returns. If all are empty, one empty text
 local call, type, tonumber, KEYS, unpack_struct, pack_struct = redis.pcall, type, tonumber, KEYS, struct.unpack, struct.pack
 local match, format, sub, ceil = string.match, string.format, string.sub, math.ceil
-local packed, count, reply, first = ARGV[1], #KEYS, {}, 1
+local packed, reply, first, number = ARGV[1], {}, 1, 1
+local count = #packed / 58
 -- What `correct` and `pause` read, as `check` does for a decision.
 local args
 local correct_fully
@@ -24,8 +26,10 @@ while first <= count do
   -- Corrects from `first` on, up to the one before `at`: `value` is what the key holds, nil if nothing, `was` and `ends` when that
   -- expires before and afterwards, and `changed` whether it is written. A write that failed has changed nothing, or that the key
   -- expires later.
-  local key, at, value, was, ends, changed, failed = KEYS[first], first, nil, nil, 0, false, false
-  local kind, charge, from, third, fourth, fifth = unpack_struct('<bddddd', packed, 57 * first - 56)
+  local key, at, value, was, ends, changed, failed = KEYS[number], first, nil, nil, 0, false, false
+  local kind, final, charge, from, third, fourth, fifth = unpack_struct('<bBddddd', packed, 58 * first - 57)
+  -- The last one of this key.
+  final = first + final
   if not has_first_pass then kind = 0 end
 
   -- settled_gcra, at the rate of the last charge
@@ -105,9 +109,10 @@ while first <= count do
           if tat <= now and made < now then made, since1, low1, since2, low2, since3, low3 = 0, 0, 0, 0, 0, 0, 0 end
         end
       end
-      reply[at], at = text, at + 1
-      if KEYS[at] ~= key then break end
-      kind, charge, from, third, fourth = unpack_struct('<bdddd', packed, 57 * at - 56)
+      if text ~= '' then reply[at] = text end
+      at = at + 1
+      if at > final then break end
+      kind, charge, from, third, fourth = unpack_struct('<bxdddd', packed, 58 * at - 57)
       plain = kind == 9 and fourth == pace
     end
     if changed then
@@ -146,9 +151,9 @@ while first <= count do
         held, changed = held - charge, true
         is_open = held > 0
       end
-      reply[at], at = '', at + 1
-      if KEYS[at] ~= key then break end
-      kind, charge, from, third, fourth, fifth = unpack_struct('<bddddd', packed, 57 * at - 56)
+      at = at + 1
+      if at > final then break end
+      kind, charge, from, third, fourth, fifth = unpack_struct('<bxddddd', packed, 58 * at - 57)
       plain = kind == 2 and third == period and fourth == aligned
     end
     if changed and is_open then
@@ -202,10 +207,11 @@ while first <= count do
           tat, changed = tat - credit, true
         end
       end
-      reply[at], at = text, at + 1
-      if KEYS[at] ~= key then break end
+      if text ~= '' then reply[at] = text end
+      at = at + 1
+      if at > final then break end
       local next_kind
-      next_kind, charge, from, third, fourth, fifth = unpack_struct('<bddddd', packed, 57 * at - 56)
+      next_kind, charge, from, third, fourth, fifth = unpack_struct('<bxddddd', packed, 58 * at - 57)
       plain = next_kind == kind and shape == (kind == 1 and fourth or fifth)
       credited = kind == 1 and third or fourth
     end
@@ -216,7 +222,7 @@ while first <= count do
 
   -- holds, of which some are released
   elseif kind == 10 and charge == 1 then
-    local field = sub(packed, 57 * first - 31, 57 * first - 16)
+    local field = sub(packed, 58 * first - 31, 58 * first - 16)
     local read = call('HMGET', key, 'sum', field)
     local sum, share = read[1], read[2]
     if sum and share and #sum >= 24 and #share == 32 then
@@ -235,7 +241,7 @@ while first <= count do
           sum = pack_struct('<ddd', total - permits + left, soonest, ends) .. sub(sum, 25)
           failed = type(call('HSET', key, 'sum', sum, field, share)) == 'table'
         end
-        reply[at], at = '', at + 1
+        at = at + 1
       end
     end
   end
@@ -258,8 +264,8 @@ while first <= count do
   if failed or at == first then
     if not correct_fully then
       --[[ algorithms.lua ]]
-      function correct_fully(i)
-        args = {unpack_struct('<bddddddd', packed, 57 * i - 56)}
+      function correct_fully(key, i)
+        args = {unpack_struct('<bxddddddd', packed, 58 * i - 57)}
         local kind = args[1]
         for j = 2, 8 do
           if args[j] ~= args[j] then args[j] = nil end
@@ -269,7 +275,7 @@ while first <= count do
         penalty = kind < 0 and size > 0 and {unpack_struct('<' .. string.rep('d', size), ARGV[2], 8 * begin + 1)} or nil
         -- After the numbers, `struct.unpack` returns where it has stopped.
         if penalty then penalty[size + 1] = nil end
-        local ok, result = pcall(kind > 0 and of.correct or of.pause, KEYS[i], 2)
+        local ok, result = pcall(kind > 0 and of.correct or of.pause, key, 2)
         now = started
         if not ok then return error_text(result) end
         if penalty and penalty.step then return 'STEP ' .. int(penalty.step) end
@@ -277,12 +283,15 @@ while first <= count do
       end
     end
     if at == first then at = first + 1 end
-    for i = first, at - 1 do reply[i] = correct_fully(i) end
+    for i = first, at - 1 do
+      local text = correct_fully(key, i)
+      reply[i] = text ~= '' and text or nil
+    end
   end
+  if at > final then number = number + 1 end
   first = at
 end
 -- Mostly there is nothing to say, which is shorter to send and to read as one text.
-for i = 1, count do
-  if reply[i] ~= '' then return reply end
-end
-return ''
+if next(reply) == nil then return '' end
+for i = 1, count do reply[i] = reply[i] or '' end
+return reply

@@ -16,7 +16,7 @@
     end
     while plain do
       if charge < 0 then
-        local limit = unpack_struct('<d', packed, 57 * at - 15)
+        local limit = unpack_struct('<d', packed, 58 * at - 15)
         if limit < pays then limit = pays end
         -- The next windows would pay for what does not fit into this one.
         if not is_open or used - charge > limit or used - charge > from then break end
@@ -25,117 +25,114 @@
         used, changed = used - charge, true
         is_open = used > 0
       end
-      reply[at], at = '', at + 1
-      if KEYS[at] ~= key then break end
-      kind, charge, from, third, fourth, fifth = unpack_struct('<bddddd', packed, 57 * at - 56)
+      at = at + 1
+      if at > final then break end
+      kind, charge, from, third, fourth, fifth = unpack_struct('<bxddddd', packed, 58 * at - 57)
       plain = kind == 11 and fourth == second and fifth == lengths
     end
     -- The end of the window stays, and for how long it is remembered.
     if changed and is_open then ends, value = was, pack_struct('<dddd', opened, used, was, pays) end
 
-  -- sliding_window: debts, and receipts of one of the newest entries, except one that leaves the very newest empty
+  -- sliding_window: receipts of one of the newest entries, except one that leaves the very newest empty, and debts after them
   elseif kind == 3 then
     --[[ integer.lua ]]
-    local period, precision, plain, elements, n, wanted, following = third, fourth, true, nil, 0, 3, at
-    local unit, span, earliest = precision == 0 and 1 or precision, period + precision, 1 / 0
-    local here, head, before_oldest, oldest, first_read, newest = now - now % unit, nil, nil, nil, nil, nil
-    -- What the entries up to `elements[place]` have got back: totals after that are still to decrease by it. The first total that
-    -- changes, and what a new entry owes.
-    local given, place, time, lowest, owed = 0, 2, nil, nil, nil
-    -- How many entries have ended, and how many elements come before `head`.
-    local ended, skipped = 0, 0
-    while KEYS[following] == key and following < at + 58 do following = following + 1 end
+    local period, precision, plain, following, wanted = third, fourth, true, final - first + 1, 3
+    local unit, span = precision == 0 and 1 or precision, period + precision
+    local here, latest, time = now - now % unit, nil, nil
+    local before_oldest, oldest
+    -- The totals before the entry at `place` and after it, less what it and those before have been `given`.
+    local before, total, given = nil, nil, 0
+    -- The first total that changes, and what a new entry owes.
+    local lowest, owed = nil, nil
+    if following > 58 then following = 58 end
     if charge >= 0 and from >= now - span then
+      -- Times stay text, as which they are written again.
+      latest, time = from, format(integer, from)
       -- Mostly the earliest of all, and one of the newest entries of a log, or of few sub-windows.
-      earliest = from
-      if precision == 0 then wanted = 4 * (following - at) + 3 end
+      if precision == 0 then wanted = 4 * following + 3 end
     end
     -- 17 entries for each correction, because the functions change one that is far away faster, but not more than a command takes as
     -- arguments.
-    local most = 34 * (following - at) - 1
+    local most = 34 * following - 1
     -- Reads from the total before that entry on, unless it is far away. Comparisons with what is no number fail.
-    while plain and not first_read do
-      elements = call('LRANGE', key, wanted == 3 and '-3' or format('-%d', wanted), '-1')
-      n = #elements
-      plain = n % 2 == 1 or n == 0 and not elements.err
-      if not plain or n == 0 then break end
-      head = n == wanted and (head or call('LRANGE', key, '0', '1')) or elements
-      before_oldest, oldest, first_read = tonumber(head[1]), tonumber(head[2]), tonumber(elements[2])
-      newest = n == 3 and first_read or tonumber(elements[n - 1])
-      plain = before_oldest and oldest and first_read and newest and before_oldest >= 0
-        and before_oldest < oldest and oldest <= first_read and first_read <= newest and newest < here + unit
-        and before_oldest % 1 + oldest % 1 + first_read % 1 + newest % 1 == 0
-      if plain and first_read > earliest and n == wanted and wanted < most then
-        first_read, wanted = nil, 4 * wanted - 3 < most and 4 * wanted - 3 or most
+    local elements = call('LRANGE', key, wanted == 3 and '-3' or format('-%d', wanted), '-1')
+    local n, place, step = #elements, 2, 8
+    local newest, is_all = tonumber(elements[n - 1]), n < wanted
+    plain = n == 0 and not elements.err or n % 2 == 1 and newest and newest < here + unit and newest % 1 == 0
+    while place < n - 1 and elements[place] ~= time do place = place + 2 end
+    while time and plain and not is_all and n < most and elements[place] ~= time and (tonumber(elements[2]) or 0) > from do
+      if step > most - n then step = most - n end
+      local older = call('LRANGE', key, format('-%d', n + step), format('-%d', n + 1))
+      local size = #older
+      for i = 1, n do older[size + i] = elements[i] end
+      elements, n, place, plain, is_all, step = older, n + size, 2, size % 2 == 0, size < step, 2 * step
+      while place < size and elements[place] ~= time do place = place + 2 end
+    end
+    if plain and n > 0 then
+      local head = is_all and elements or call('LRANGE', key, '0', '1')
+      before_oldest, oldest, total = tonumber(head[1]), tonumber(head[2]), tonumber(elements[place + 1])
+      -- Totals are less than times, which shows where an element is missing.
+      plain = before_oldest and oldest and total and before_oldest >= 0 and before_oldest < oldest and oldest <= newest
+        and total >= 0 and total < oldest and before_oldest % 1 + oldest % 1 + total % 1 == 0
+        and (charge < 0 or elements[n] ~= elements[n - 2])
+    end
+    -- Receipts are mostly in the order of their charges. Those after the last of them lose what it and the others have been given.
+    local has_totals, newest_place = plain, n - 1
+    while has_totals do
+      -- Without a receipt, the newest charges go first.
+      if not plain or charge < 0 or from ~= from then
+        time = nil
+      elseif from ~= latest then
+        latest, time = from, format(integer, from)
       end
-    end
-    -- Times stay text, as which they are written again.
-    if earliest < 1 / 0 then time = format(integer, from) end
-    while place < n and elements[place] ~= time do place = place + 2 end
-    -- Totals are less than times, which shows where the end of the list is missing.
-    for i = place - 1, plain and n or 0, 2 do
-      local total = tonumber(elements[i])
-      plain = total and total >= 0 and total < oldest and total % 1 == 0
-      if not plain then break end
-      elements[i] = total
-    end
-    while plain do
-      if charge < 0 then
-        if n == 0 or newest - newest % unit + span <= now then break end
-        local before_live, first_live, live = before_oldest, oldest, ended
-        while first_live and first_live - first_live % unit + span <= now and live < 17 do
-          live = live + 1
-          if not head[2 * live - skipped + 2] then
-            skipped = 2 * live
-            head = call('LRANGE', key, live == 1 and '2' or format('%d', skipped), live == 1 and '3' or '35')
-          end
-          before_live, first_live = tonumber(head[2 * live - skipped + 1]), tonumber(head[2 * live - skipped + 2])
+      if not time or n > 0 and from - from % unit + span > now then
+        while place < newest_place and elements[place] ~= time do
+          if lowest then elements[place + 1] = format(integer, total) end
+          place, before = place + 2, total
+          total = tonumber(elements[place + 1])
+          if not (total and total >= 0 and total < oldest and total % 1 == 0) then failed = true break end
+          total = total - given
+          if total < 0 then total = total + 1125899906842624 end
         end
-        if
-          not (before_live and first_live and before_live >= 0 and first_live % 1 + before_live % 1 == 0)
-          or first_live - first_live % unit + span <= now
-          or (elements[n] + (owed or 0) - before_live) % 1125899906842624 - charge > from
-        then
-          break
+        if failed or not time or elements[place] ~= time then break end
+        if not before then
+          before = tonumber(elements[place - 1])
+          if not (before and before >= 0 and before < oldest and before % 1 == 0) then failed = true break end
         end
-        before_oldest, oldest, ended = before_live, first_live, live
-        if newest < here then
-          owed = (owed or 0) - charge
-        else
-          elements[n], lowest = (elements[n] - charge) % 1125899906842624, lowest or n
-        end
-      elseif n > 0 then
-        -- Without a receipt, the newest charges go first.
-        if from ~= from then break end
-        if from >= oldest and from - from % unit + span > now then
-          -- Receipts are mostly in the order of their charges.
-          local i = place
-          if from ~= earliest then earliest, time = from, format(integer, from) end
-          while i < n and elements[i] ~= time do i = i + 2 end
-          if i > n then break end
-          for j = place + 1, given > 0 and i - 1 or 0, 2 do elements[j] = (elements[j] - given) % 1125899906842624 end
-          place = i
-          local left = (elements[i + 1] - given - elements[i - 1]) % 1125899906842624
-          local credit = charge < left and charge or left
-          if not owed and (i == n - 1 and left == credit or (elements[n] - elements[n - 2]) % 1125899906842624 == 0) then break end
-          if credit > 0 then
-            given = given + credit
-            if not lowest or i + 1 < lowest then lowest = i + 1 end
-          end
+        local left = total - before
+        if left < 0 then left = left + 1125899906842624 end
+        local credit = charge < left and charge or left
+        if place == newest_place and credit == left then break end
+        if credit > 0 then
+          total, given, lowest = total - credit, given + credit, lowest or place + 1
+          if total < 0 then total = total + 1125899906842624 end
         end
       end
-      reply[at], at = '', at + 1
-      if KEYS[at] ~= key then break end
-      kind, charge, from, third, fourth = unpack_struct('<bdddd', packed, 57 * at - 56)
+      at = at + 1
+      plain = at <= final
+      if plain then
+        kind, charge, from, third, fourth = unpack_struct('<bxdddd', packed, 58 * at - 57)
+        plain = kind == 3 and third == period and fourth == precision
+      end
+    end
+    while plain and not failed and charge < 0 and n > 0 and newest - newest % unit + span > now do
+      -- At most all charges of the list count, of those whose running total has not wrapped.
+      if before_oldest > total or total + (owed or 0) - before_oldest - charge > from then break end
+      if newest < here then
+        owed = (owed or 0) - charge
+      else
+        total, lowest = (total - charge) % 1125899906842624, lowest or n
+      end
+      at = at + 1
+      if at > final then break end
+      kind, charge, from, third, fourth = unpack_struct('<bxdddd', packed, 58 * at - 57)
       plain = kind == 3 and third == period and fourth == precision
     end
+    if lowest and not failed then elements[n] = format(integer, total) end
     if owed then
       local second, was = (here + span - (here + span) % 1000000) / 1000000 + 1, newest - newest % unit + span
       failed = (was - was % 1000000) / 1000000 + 1 ~= second and type(call('EXPIREAT', key, format(integer, second))) ~= 'number'
-      owed = format(integer, (elements[n] - given + owed) % 1125899906842624)
-    end
-    for i = lowest or n + 1, n, 2 do
-      elements[i] = format(integer, (i < place and elements[i] or elements[i] - given) % 1125899906842624)
+      owed = format(integer, (total + owed) % 1125899906842624)
     end
     if failed or not (lowest or owed) then
       -- Nothing is written.
@@ -152,16 +149,14 @@
       end
       if owed then elements[n + 1], elements[n + 2], n = now_text, owed, n + 2 end
       if not failed then
-        failed = call('LTRIM', key, ended == 0 and '0' or format('%d', 2 * ended), format('-%d', removed + 1)).err
+        failed = call('LTRIM', key, '0', format('-%d', removed + 1)).err
           or type(call('RPUSH', key, unpack(elements, lowest, n))) ~= 'number'
-        ended = 0
       end
     end
-    if ended > 0 and not failed then call('LTRIM', key, format('%d', 2 * ended), '-1') end
 
   -- adjustable_interval_bucket, with its own refills, for which no call waits
   elseif kind == 6 then
-    local burst, own, period = unpack_struct('<ddd', packed, 57 * first - 23)
+    local burst, own, period = unpack_struct('<ddd', packed, 58 * first - 23)
     local plain, anchor, missing, total, till, slot, refill, since = charge >= 0, nil, nil, nil, nil, nil, nil, nil
     value = call('GET', key)
     if value then
@@ -235,11 +230,11 @@
         if ends < till then ends = till end
         if ends <= now then anchor = nil end
       end
-      reply[at], at = '', at + 1
+      at = at + 1
       -- A bucket that is full, and kept for a refund only, is read anew.
-      if KEYS[at] ~= key or missing == 0 then break end
-      kind, charge, from, third, fourth = unpack_struct('<bdddd', packed, 57 * at - 56)
-      local other_burst, other, every = unpack_struct('<ddd', packed, 57 * at - 23)
+      if at > final or missing == 0 then break end
+      kind, charge, from, third, fourth = unpack_struct('<bxdddd', packed, 58 * at - 57)
+      local other_burst, other, every = unpack_struct('<ddd', packed, 58 * at - 23)
       plain = kind == 6 and other == own and every == period
       burst = other_burst
     end

@@ -240,8 +240,6 @@ local function debit(key, debt, most, period, precision)
       restore(entry)
       error(err)
     end
-    -- The debt is made, even if what has ended has to stay.
-    if entry.clean_up then pcall(entry.clean_up, entry) end
   end
   return entry.cost < debt
 end

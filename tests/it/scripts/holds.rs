@@ -287,7 +287,8 @@ fn numbers(packed: &[u8]) -> Vec<u64> {
 
 fn packed_correction(kind: i8, numbers: [u64; 6]) -> Vec<u8> {
     let numbers = numbers.iter().chain(&[0]).flat_map(|number| (*number as f64).to_le_bytes());
-    std::iter::once(kind as u8).chain(numbers).collect()
+    // No more of its key follow.
+    [kind as u8, 0].into_iter().chain(numbers).collect()
 }
 
 /// Returns what the pass over plain states has replied, as what is replied in full.

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::future::{Future, pending};
 use std::io;
 use std::pin::Pin;
+use std::slice::ChunksExact;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -21,7 +22,7 @@ const BUFFER: usize = 1 << 20;
 /// The longest time that a late message takes.
 const LATEST: u64 = 2_000;
 /// The bytes of a correction, and the number of holds' algorithm (`lua/correct.lua`).
-const CORRECTION: usize = 57;
+const CORRECTION: usize = 58;
 const HOLDS: u8 = 10;
 
 /// Of a hundred commands, how many do not pass as they should, and how long each takes, in milliseconds.
@@ -232,9 +233,16 @@ fn is_script(command: &[Vec<u8>]) -> bool {
 /// Returns the keys of which a process says that all it holds is still held: by the second and third operation of holds
 /// (`lua/holds.lua`).
 fn keys_of_what_is_held(command: &[Vec<u8>]) -> impl Iterator<Item = &[u8]> {
-    let says = |one: &[u8]| one[0] == HOLDS && one[1..9] != 1_f64.to_le_bytes();
+    let says = |one: &[u8]| one[0] == HOLDS && one[2..10] != 1_f64.to_le_bytes();
     let packed = corrections(command).unwrap_or_default().chunks(CORRECTION);
-    packed.zip(command.iter().skip(3)).filter(move |(one, _)| says(one)).map(|(_, key)| key.as_slice())
+    let mut keys = command.iter().skip(3);
+    let of_keys = packed.scan(None, move |key, one| {
+        *key = key.or_else(|| keys.next());
+        let of_key = (*key)?;
+        *key = key.filter(|_| one[1] > 0);
+        Some((one, of_key.as_slice()))
+    });
+    of_keys.filter(move |(one, _)| says(one)).map(|(_, key)| key)
 }
 
 /// Whether what a command does is safe against its repetition: decisions only charge more, and what processes say of their holds is
@@ -246,10 +254,11 @@ fn may_come_twice(command: &[Vec<u8>]) -> bool {
 /// Returns the corrections that a command makes.
 fn corrections(command: &[Vec<u8>]) -> Option<&[u8]> {
     let keys: usize = std::str::from_utf8(command.get(2)?).ok()?.parse().ok()?;
-    command
-        .get(3 + keys)
-        .map(Vec::as_slice)
-        .filter(|packed| is_script(command) && packed.len() == keys * CORRECTION)
+    let packed = command.get(3 + keys).filter(|_| is_script(command))?;
+    let corrections = packed.chunks_exact(CORRECTION);
+    // How many more of the same key follow, which is none after the last one of each.
+    let ends = |corrections: ChunksExact<'_, u8>| corrections.filter(|one| one[1] == 0).count();
+    (corrections.remainder().is_empty() && ends(corrections) == keys).then_some(packed)
 }
 
 impl std::fmt::Debug for Link {

@@ -27,7 +27,7 @@ use crate::store::denials::Denials;
 use crate::store::error::StoreError;
 
 /// How long what calls have used is gathered once some was sent.
-const GATHERING: Duration = Duration::from_millis(50);
+const GATHERING: Duration = Duration::from_millis(100);
 
 /// How many calls send at once what was gathered: few, so that decisions come between them, but not one if Redis is far away.
 const GATHERED_AT_ONCE: usize = 4;

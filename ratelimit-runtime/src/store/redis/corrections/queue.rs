@@ -20,7 +20,7 @@ const USUAL_SENDERS: usize = 8;
 const SENDERS_SOON: usize = 1;
 
 /// Of how many calls a task gathers the corrections. There are more of them only if Redis responds slowly.
-const MOST_GATHERED: usize = 4000;
+const MOST_GATHERED: usize = 20_000;
 
 #[derive(Debug, Default)]
 pub(super) struct Queue {
@@ -92,7 +92,9 @@ impl Queue {
         let (mut batch, mut weight) = (Vec::<CallCorrections>::new(), 0);
         while let Some(call) = from.front() {
             weight += call.weight_after(batch.last());
-            if weight > MAX_WEIGHT && !batch.is_empty() {
+            // A key is read and written once more for what is left of its corrections, so some more of them come along.
+            let most = if call.follows(batch.last()) { 2 * MAX_WEIGHT } else { MAX_WEIGHT };
+            if weight > most && !batch.is_empty() {
                 break;
             }
             batch.extend(from.pop_front());
@@ -194,9 +196,14 @@ impl CallCorrections {
         let last = before.and_then(|before| before.corrections.last());
         match (&*self.corrections, last) {
             ([only], Some(last)) if only.adds_to(last) => 0,
-            ([only], Some(last)) => self.weight(only.key == last.key),
-            _ => self.weight(false),
+            _ => self.weight(self.follows(before)),
         }
+    }
+
+    /// Whether it has only one correction, of the key of the last one of another call.
+    fn follows(&self, before: Option<&CallCorrections>) -> bool {
+        let last = before.and_then(|before| before.corrections.last());
+        matches!((&*self.corrections, last), ([only], Some(last)) if only.key == last.key)
     }
 
     fn weight(&self, is_repeated: bool) -> usize {

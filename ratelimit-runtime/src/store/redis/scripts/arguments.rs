@@ -135,12 +135,14 @@ fn lead(spec: GcraSpec, cost: u64) -> f64 {
     spec.lead(spec.charge(cost.max(1))).map_or(-1.0, |lead| lead as f64)
 }
 
-/// Returns the arguments of all corrections, packed: of each the number of its algorithm, and as many doubles as of the others. If there
-/// are penalties, their steps follow.
-pub(super) fn corrections(corrections: &[&Correction], time: u64) -> Arguments {
-    let mut packed = Vec::with_capacity(corrections.len() * (1 + WIDTH * size_of::<f64>()));
+/// Returns the arguments of all corrections, packed: of each the number of its algorithm, how many more of its key follow, and as many
+/// doubles as of the others. If there are penalties, their steps follow.
+pub(super) fn corrections(of_keys: &[&[&Correction]], time: u64) -> Arguments {
+    let count = of_keys.iter().map(|of_key| of_key.len()).sum::<usize>();
+    let mut packed = Vec::with_capacity(count * (2 + WIDTH * size_of::<f64>()));
     let mut all_steps: Vec<f64> = Vec::new();
-    for Correction { spec, cost, kind, .. } in corrections {
+    let counted_down = of_keys.iter().flat_map(|of_key| of_key.iter().zip((0..of_key.len()).rev()));
+    for (Correction { spec, cost, kind, .. }, more) in counted_down {
         let number = spec.kind() as i8;
         let (number, numbers) = match *kind {
             CorrectionKind::Holds(sent) => (number, message(sent)),
@@ -154,7 +156,7 @@ pub(super) fn corrections(corrections: &[&Correction], time: u64) -> Arguments {
             CorrectionKind::Debit => (number, correct(spec, *cost, None, true, time)),
             CorrectionKind::Refund(charge_id) => (number, correct(spec, *cost, charge_id, false, time)),
         };
-        packed.push(number as u8);
+        packed.extend([number as u8, more as u8]);
         packed.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
     }
     let all_steps: Vec<u8> = all_steps.iter().flat_map(|step| step.to_le_bytes()).collect();

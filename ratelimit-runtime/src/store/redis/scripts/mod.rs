@@ -60,6 +60,9 @@ const CORRECTION: usize = 40;
 /// That of another one of the same key, which follows it.
 const REPEATED: usize = 15;
 
+/// How many corrections follow their key: one byte says how many more there are.
+const MOST_OF_A_KEY: usize = 256;
+
 /// No more decisions share a call, because those that a pass leaves to the functions take a call more for each nine of them.
 const MOST_TOGETHER: usize = 50;
 
@@ -132,8 +135,10 @@ impl Scripts {
         corrections: &[&'a Correction],
         time: u64,
     ) -> Result<Invocation<'a>, StoreError> {
-        let keys: Result<_, _> = corrections.iter().map(|correction| key_text(&correction.key)).collect();
-        let arguments = arguments::corrections(corrections, time);
+        let of_keys = corrections.chunk_by(|one, next| one.key == next.key);
+        let of_keys: Vec<&[&Correction]> = of_keys.flat_map(|of_key| of_key.chunks(MOST_OF_A_KEY)).collect();
+        let keys: Result<_, _> = of_keys.iter().map(|of_key| key_text(&of_key[0].key)).collect();
+        let arguments = arguments::corrections(&of_keys, time);
         Ok(Invocation { script: &self.correct, keys: keys?, arguments })
     }
 }
@@ -234,12 +239,7 @@ pub(super) fn weight(correction: &Correction, is_repeated: bool) -> usize {
             | AlgorithmSpec::CalendarWindow(_),
         ) => in_pass,
         (_, AlgorithmSpec::IntervalBucket(spec)) if spec.adjustable => in_pass,
-        // All entries after the earliest one of receipts change, and a log has many of them.
-        (CorrectionKind::Refund(_), AlgorithmSpec::SlidingWindow(spec))
-            if spec.precision == 0 && !is_repeated =>
-        {
-            IN_FULL
-        }
+        // All entries after the earliest one that is refunded change.
         (_, AlgorithmSpec::SlidingWindow(_)) => 2 * in_pass,
         (_, AlgorithmSpec::IntervalBucket(_) | AlgorithmSpec::WarmingUp(_) | AlgorithmSpec::Holds(_)) => {
             IN_FULL
