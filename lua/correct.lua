@@ -1,9 +1,9 @@
 -- Gives permits back to keys of any algorithms, charges them what calls have used beyond their costs, or pauses them, each on its own.
 -- Most corrections are of plain states, and Redis creates the functions of a script anew for each call, so this pass makes none: it
--- reads a key, corrects it as often as its key follows itself, and writes it once. What it cannot correct, such as a state from the
+-- reads a key, makes all corrections of it that follow each other, and writes it once. What it cannot correct, such as a state from the
 -- future or a paused key, is left to the functions.
 --
--- KEYS   the keys, each of some corrections that follow each other
+-- KEYS   the key of the first corrections, of those after them, and so on
 -- ARGV   all arguments, packed: for each a byte, the number of its algorithm; a byte, how many more of the same key follow; and seven
 --        doubles, the arguments of `correct`, NaN for nil; or that number negative, and the arguments of `pause`. In place of the
 --        duration, a penalty chooses one of some: the last two doubles are where they begin and how many they are. Those of all

@@ -39,60 +39,63 @@
     local period, precision, plain, following, wanted = third, fourth, true, final - first + 1, 3
     local unit, span = precision == 0 and 1 or precision, period + precision
     local here, latest, time = now - now % unit, nil, nil
-    local before_oldest, oldest
-    -- The totals before the entry at `place` and after it, less what it and those before have been `given`.
+    -- The total after the entry at `place`, and the one before it, less what entries up to there have been `given`.
     local before, total, given = nil, nil, 0
     -- The first total that changes, and what a new entry owes.
     local lowest, owed = nil, nil
-    if following > 58 then following = 58 end
     if charge >= 0 and from >= now - span then
       -- Times stay text, as which they are written again.
       latest, time = from, format(integer, from)
-      -- Mostly the earliest of all, and one of the newest entries of a log, or of few sub-windows.
-      if precision == 0 then wanted = 4 * following + 3 end
+      -- It is mostly the earliest of all, and in one of the newest entries of a log, or in the last sub-window.
+      if precision == 0 then wanted = 4 * (following < 58 and following or 58) + 3 end
     end
-    -- 17 entries for each correction, because the functions change one that is far away faster, but not more than a command takes as
-    -- arguments.
-    local most = 34 * following - 1
-    -- Reads from the total before that entry on, unless it is far away. Comparisons with what is no number fail.
     local elements = call('LRANGE', key, wanted == 3 and '-3' or format('-%d', wanted), '-1')
     local n, place, step = #elements, 2, 8
-    local newest, is_all = tonumber(elements[n - 1]), n < wanted
+    local newest, is_all, before_oldest, oldest = tonumber(elements[n - 1]), n < wanted, nil, nil
     plain = n == 0 and not elements.err or n % 2 == 1 and newest and newest < here + unit and newest % 1 == 0
-    while place < n - 1 and elements[place] ~= time do place = place + 2 end
-    while time and plain and not is_all and n < most and elements[place] ~= time and (tonumber(elements[2]) or 0) > from do
-      if step > most - n then step = most - n end
+    if plain and n > 0 then
+      local head = is_all and elements or call('LRANGE', key, '0', '1')
+      before_oldest, oldest = tonumber(head[1]), tonumber(head[2])
+      plain = before_oldest and oldest and before_oldest >= 0 and before_oldest < oldest and oldest <= newest
+        and before_oldest % 1 + oldest % 1 == 0 and (charge < 0 or elements[n] ~= elements[n - 2])
+    end
+    while place < n and elements[place] ~= time do place = place + 2 end
+    -- Reads on towards the head, from the total before that entry on. The functions change a single one that is far away faster.
+    while
+      time and plain and place > n and not is_all and from >= oldest and (following > 1 or n < 33)
+      and (tonumber(elements[2]) or 0) > from
+    do
       local older = call('LRANGE', key, format('-%d', n + step), format('-%d', n + 1))
       local size = #older
       for i = 1, n do older[size + i] = elements[i] end
       elements, n, place, plain, is_all, step = older, n + size, 2, size % 2 == 0, size < step, 2 * step
       while place < size and elements[place] ~= time do place = place + 2 end
+      if elements[place] ~= time then place = n + 1 end
     end
+    -- Another one may be in the list.
+    if place > n then place = 2 end
     if plain and n > 0 then
-      local head = is_all and elements or call('LRANGE', key, '0', '1')
-      before_oldest, oldest, total = tonumber(head[1]), tonumber(head[2]), tonumber(elements[place + 1])
       -- Totals are less than times, which shows where an element is missing.
-      plain = before_oldest and oldest and total and before_oldest >= 0 and before_oldest < oldest and oldest <= newest
-        and total >= 0 and total < oldest and before_oldest % 1 + oldest % 1 + total % 1 == 0
-        and (charge < 0 or elements[n] ~= elements[n - 2])
+      total = tonumber(elements[place + 1])
+      plain = total and total >= 0 and total < oldest and total % 1 == 0
     end
-    -- Receipts are mostly in the order of their charges. Those after the last of them lose what it and the others have been given.
+    -- Receipts are mostly in the order of their charges. Totals that follow decrease by all that was given back before.
     local has_totals, newest_place = plain, n - 1
     while has_totals do
-      -- Without a receipt, the newest charges go first.
+      -- No entry is left to look for, or none is named: then the functions give back the newest charges first.
       if not plain or charge < 0 or from ~= from then
         time = nil
       elseif from ~= latest then
         latest, time = from, format(integer, from)
       end
-      if not time or n > 0 and from - from % unit + span > now then
+      if not time or n > 0 and from >= oldest and from - from % unit + span > now then
         while place < newest_place and elements[place] ~= time do
           if lowest then elements[place + 1] = format(integer, total) end
           place, before = place + 2, total
           total = tonumber(elements[place + 1])
           if not (total and total >= 0 and total < oldest and total % 1 == 0) then failed = true break end
           total = total - given
-          if total < 0 then total = total + 1125899906842624 end
+          if total < 0 then total = total % 1125899906842624 end
         end
         if failed or not time or elements[place] ~= time then break end
         if not before then
@@ -100,12 +103,12 @@
           if not (before and before >= 0 and before < oldest and before % 1 == 0) then failed = true break end
         end
         local left = total - before
-        if left < 0 then left = left + 1125899906842624 end
+        if left < 0 then left = left % 1125899906842624 end
         local credit = charge < left and charge or left
         if place == newest_place and credit == left then break end
         if credit > 0 then
           total, given, lowest = total - credit, given + credit, lowest or place + 1
-          if total < 0 then total = total + 1125899906842624 end
+          if total < 0 then total = total % 1125899906842624 end
         end
       end
       at = at + 1
@@ -116,7 +119,7 @@
       end
     end
     while plain and not failed and charge < 0 and n > 0 and newest - newest % unit + span > now do
-      -- At most all charges of the list count, of those whose running total has not wrapped.
+      -- All charges of a list are at least those that count. Where the running total has wrapped, the functions count.
       if before_oldest > total or total + (owed or 0) - before_oldest - charge > from then break end
       if newest < here then
         owed = (owed or 0) - charge
@@ -148,9 +151,11 @@
         can_replace, removed = not failed, removed + 1
       end
       if owed then elements[n + 1], elements[n + 2], n = now_text, owed, n + 2 end
-      if not failed then
-        failed = call('LTRIM', key, '0', format('-%d', removed + 1)).err
-          or type(call('RPUSH', key, unpack(elements, lowest, n))) ~= 'number'
+      failed = failed or call('LTRIM', key, '0', format('-%d', removed + 1)).err
+      -- Lua's stack holds only some thousands of values.
+      while not failed and lowest <= n do
+        local to = lowest + 999 < n and lowest + 999 or n
+        failed, lowest = type(call('RPUSH', key, unpack(elements, lowest, to))) ~= 'number', to + 1
       end
     end
 

@@ -37,7 +37,7 @@ pub(crate) enum Urgency {
     /// By a task, so that they take none of the caller's time.
     #[cfg(feature = "redis")]
     Soon,
-    /// The same, but some milliseconds later if others have just been sent, so that fewer calls take them all.
+    /// The same, but up to 100 ms later if others have just been sent, so that fewer calls take them all.
     Gathered,
 }
 

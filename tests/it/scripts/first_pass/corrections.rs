@@ -196,21 +196,62 @@ async fn a_debt_is_made_though_what_has_ended_must_stay() {
     let (now, tested, full) = &stores[0];
     let [ended, live] = [now - PERIOD - 1, now - SECOND];
     let log = [0, ended, 3, live, 6].map(|number: u64| number.to_string());
-    let numbered = [Numbered { key: 1, policy: 1, cost: 1, kind: CorrectionKind::Debit }];
-    for (store, side) in [(tested, Side::Tested), (full, Side::Full)] {
-        write(&mut fixture, &key(side, 1), &Value::List(log.to_vec()), now + SECOND).await;
-        let correct = async |_: &RedisStore| {
-            store.correct_many(&corrections(&[Algorithm::SlidingWindow], &numbered, side)).await
-        };
-        let (results, _) = fixture.during(&Fault::denied(&["ltrim"]), correct).await;
-        assert!(results[0].is_ok(), "{results:?}");
-        let elements = redis::Cmd::lrange(key(side, 1), 0, -1).query_async(&mut fixture.admin).await;
-        let elements: Vec<u64> = elements.expect("the server answers");
-        assert_eq!(elements, [0, ended, 3, live, 6, *now, 7]);
+    let most = 1 << 49;
+    for (cost, denied, expected) in [
+        (1, "", vec![0, ended, 3, live, 6, *now, 7]),
+        // More than a list is worth with what has ended.
+        (u64::MAX, "", vec![3, live, 6, *now, most + 3]),
+        (u64::MAX, "ltrim", vec![0, ended, 3, live, 6, *now, most + 3]),
+    ] {
+        let numbered = [Numbered { key: 1, policy: 1, cost, kind: CorrectionKind::Debit }];
+        let fault = if denied.is_empty() { Fault::denied(&[]) } else { Fault::denied(&[denied]) };
+        for (store, side) in [(tested, Side::Tested), (full, Side::Full)] {
+            write(&mut fixture, &key(side, 1), &Value::List(log.to_vec()), now + SECOND).await;
+            let correct = async |_: &RedisStore| {
+                store.correct_many(&corrections(&[Algorithm::SlidingWindow], &numbered, side)).await
+            };
+            let (results, _) = fixture.during(&fault, correct).await;
+            assert!(results[0].is_ok(), "{results:?}");
+            let elements = redis::Cmd::lrange(key(side, 1), 0, -1).query_async(&mut fixture.admin).await;
+            let elements: Vec<u64> = elements.expect("the server answers");
+            assert_eq!(elements, expected);
+            fixture.send("FLUSHALL").await;
+        }
     }
 }
 
-/// What is far away is left to the functions, and nothing is replaced by more than a command takes.
+/// Receipts of a log that has begun anew have no entry, and some of them come first.
+#[tokio::test]
+async fn receipts_from_before_a_log_give_nothing_back() {
+    let mut fixture = Fixture::start().await;
+    let stores = stores(&mut fixture).await;
+    let (now, tested, full) = &stores[0];
+    let at = |number: u64| now - SECOND + number;
+    for entries in [2, 100] {
+        let log = (0..entries).flat_map(|number| [2 * number, at(number)]).chain([2 * entries]);
+        let log: Vec<String> = log.map(|number| number.to_string()).collect();
+        let receipts = [at(0) - 9, at(0) - 5, at(0), at(entries - 1)].map(|at| {
+            let kind = CorrectionKind::Refund(Some(ChargeId { at, level: 0, credited: 0 }));
+            Numbered { key: 1, policy: 1, cost: 1, kind }
+        });
+        for (store, side) in [(tested, Side::Tested), (full, Side::Full)] {
+            write(&mut fixture, &key(side, 1), &Value::List(log.clone()), now + SECOND).await;
+            let results =
+                store.correct_many(&corrections(&[Algorithm::SlidingWindow], &receipts, side)).await;
+            assert!(results.iter().all(Result::is_ok), "{results:?}");
+            let elements = redis::Cmd::lrange(key(side, 1), 0, -1).query_async(&mut fixture.admin).await;
+            let elements: Vec<u64> = elements.expect("the server answers");
+            let mut expected: Vec<u64> = log.iter().map(|number| number.parse().unwrap()).collect();
+            let last = expected.len() - 1;
+            expected[2..last].iter_mut().step_by(2).for_each(|total| *total -= 1);
+            expected[last] -= 2;
+            assert_eq!(elements, expected, "{entries} entries");
+            fixture.send("FLUSHALL").await;
+        }
+    }
+}
+
+/// Nothing is replaced by more than a command takes.
 #[tokio::test]
 async fn a_long_log_takes_many_receipts_at_once() {
     let mut fixture = Fixture::start().await;

@@ -20,7 +20,7 @@ const USUAL_SENDERS: usize = 8;
 const SENDERS_SOON: usize = 1;
 
 /// Of how many calls a task gathers the corrections. There are more of them only if Redis responds slowly.
-const MOST_GATHERED: usize = 20_000;
+const MOST_GATHERED: usize = 12_000;
 
 #[derive(Debug, Default)]
 pub(super) struct Queue {
@@ -92,8 +92,9 @@ impl Queue {
         let (mut batch, mut weight) = (Vec::<CallCorrections>::new(), 0);
         while let Some(call) = from.front() {
             weight += call.weight_after(batch.last());
-            // A key is read and written once more for what is left of its corrections, so some more of them come along.
-            let most = if call.follows(batch.last()) { 2 * MAX_WEIGHT } else { MAX_WEIGHT };
+            // A key is read and written once more for settlements that are left, so some more of them come along.
+            let comes_along = task == Task::Gathered && call.follows(batch.last());
+            let most = if comes_along { 2 * MAX_WEIGHT } else { MAX_WEIGHT };
             if weight > most && !batch.is_empty() {
                 break;
             }

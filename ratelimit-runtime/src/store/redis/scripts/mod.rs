@@ -239,7 +239,12 @@ pub(super) fn weight(correction: &Correction, is_repeated: bool) -> usize {
             | AlgorithmSpec::CalendarWindow(_),
         ) => in_pass,
         (_, AlgorithmSpec::IntervalBucket(spec)) if spec.adjustable => in_pass,
-        // All entries after the earliest one that is refunded change.
+        // All entries after the earliest one of receipts change, and a log has many of them.
+        (CorrectionKind::Refund(_), AlgorithmSpec::SlidingWindow(spec))
+            if spec.precision == 0 && !is_repeated =>
+        {
+            IN_FULL
+        }
         (_, AlgorithmSpec::SlidingWindow(_)) => 2 * in_pass,
         (_, AlgorithmSpec::IntervalBucket(_) | AlgorithmSpec::WarmingUp(_) | AlgorithmSpec::Holds(_)) => {
             IN_FULL

@@ -85,9 +85,9 @@ fn receipts_of_few_logs_share_a_call() {
         }
         taken(&mut queue, Task::Gathered).len()
     };
-    assert_eq!(shared(|number| number.to_string()), 12);
+    assert_eq!(shared(|number| number.to_string()), 9);
     // Those of one key change its entries together.
-    assert_eq!(shared(|_| "a".to_owned()), 65);
+    assert_eq!(shared(|_| "a".to_owned()), 63);
 }
 
 #[test]
