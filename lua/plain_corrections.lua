@@ -60,11 +60,8 @@
         and before_oldest % 1 + oldest % 1 == 0 and (charge < 0 or elements[n] ~= elements[n - 2])
     end
     while place < n and elements[place] ~= time do place = place + 2 end
-    -- Reads on towards the head, from the total before that entry on. The functions change a single one that is far away faster.
-    while
-      time and plain and place > n and not is_all and from >= oldest and (following > 1 or n < 33)
-      and (tonumber(elements[2]) or 0) > from
-    do
+    -- Reads on towards the head, from the total before that entry on.
+    while time and plain and place > n and not is_all and from >= oldest and (tonumber(elements[2]) or 0) > from do
       local older = call('LRANGE', key, format('-%d', n + step), format('-%d', n + 1))
       local size = #older
       for i = 1, n do older[size + i] = elements[i] end
