@@ -43,6 +43,8 @@
     local before, total, given = nil, nil, 0
     -- The first total that changes, and what a new entry owes.
     local lowest, owed = nil, nil
+    -- How many entries have ended, and how many elements come before `head`.
+    local ended, skipped = 0, 0
     if charge >= 0 and from >= now - span then
       -- Times stay text, as which they are written again.
       latest, time = from, format(integer, from)
@@ -51,10 +53,10 @@
     end
     local elements = call('LRANGE', key, wanted == 3 and '-3' or format('-%d', wanted), '-1')
     local n, place, step = #elements, 2, 8
-    local newest, is_all, before_oldest, oldest = tonumber(elements[n - 1]), n < wanted, nil, nil
+    local newest, is_all, head, before_oldest, oldest = tonumber(elements[n - 1]), n < wanted, nil, nil, nil
     plain = n == 0 and not elements.err or n % 2 == 1 and newest and newest < here + unit and newest % 1 == 0
     if plain and n > 0 then
-      local head = is_all and elements or call('LRANGE', key, '0', '1')
+      head = is_all and elements or call('LRANGE', key, '0', '1')
       before_oldest, oldest = tonumber(head[1]), tonumber(head[2])
       plain = before_oldest and oldest and before_oldest >= 0 and before_oldest < oldest and oldest <= newest
         and before_oldest % 1 + oldest % 1 == 0 and (charge < 0 or elements[n] ~= elements[n - 2])
@@ -116,8 +118,23 @@
       end
     end
     while plain and not failed and charge < 0 and n > 0 and newest - newest % unit + span > now do
-      -- All charges of a list are at least those that count. Where the running total has wrapped, the functions count.
-      if before_oldest > total or total + (owed or 0) - before_oldest - charge > from then break end
+      local before_live, first_live, live = before_oldest, oldest, ended
+      while first_live and first_live - first_live % unit + span <= now and live < 17 do
+        live = live + 1
+        if not head[2 * live - skipped + 2] then
+          skipped = 2 * live
+          head = call('LRANGE', key, live == 1 and '2' or format('%d', skipped), live == 1 and '3' or '35')
+        end
+        before_live, first_live = tonumber(head[2 * live - skipped + 1]), tonumber(head[2 * live - skipped + 2])
+      end
+      if
+        not (before_live and first_live and before_live >= 0 and first_live % 1 + before_live % 1 == 0)
+        or first_live - first_live % unit + span <= now
+        or (total + (owed or 0) - before_live) % 1125899906842624 - charge > from
+      then
+        break
+      end
+      before_oldest, oldest, ended = before_live, first_live, live
       if newest < here then
         owed = (owed or 0) - charge
       else
@@ -148,13 +165,15 @@
         can_replace, removed = not failed, removed + 1
       end
       if owed then elements[n + 1], elements[n + 2], n = now_text, owed, n + 2 end
-      failed = failed or call('LTRIM', key, '0', format('-%d', removed + 1)).err
+      failed = failed or call('LTRIM', key, ended == 0 and '0' or format('%d', 2 * ended), format('-%d', removed + 1)).err
       -- Lua's stack holds only some thousands of values.
       while not failed and lowest <= n do
         local to = lowest + 999 < n and lowest + 999 or n
         failed, lowest = type(call('RPUSH', key, unpack(elements, lowest, to))) ~= 'number', to + 1
       end
+      ended = 0
     end
+    if ended > 0 and not failed then call('LTRIM', key, format('%d', 2 * ended), '-1') end
 
   -- adjustable_interval_bucket, with its own refills, for which no call waits
   elseif kind == 6 then

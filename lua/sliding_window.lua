@@ -240,9 +240,8 @@ local function debit(key, debt, most, period, precision)
       restore(entry)
       error(err)
     end
-    -- With what has ended, a list is worth no more than that either, so that its totals tell what it is worth. The debt is made, even
-    -- if what has ended has to stay.
-    if entry.clean_up and (entry.total - total(key, 0)) % WRAP + entry.cost > most then pcall(entry.clean_up, entry) end
+    -- The debt is made, even if what has ended has to stay.
+    if entry.clean_up then pcall(entry.clean_up, entry) end
   end
   return entry.cost < debt
 end
