@@ -36,7 +36,7 @@
   -- sliding_window: receipts of one of the newest entries, except one that leaves the very newest empty, and debts after them
   elseif kind == 3 then
     --[[ integer.lua ]]
-    local period, precision, plain, following, wanted = third, fourth, true, final - first + 1, 3
+    local period, precision, plain, wanted = third, fourth, true, 3
     local unit, span = precision == 0 and 1 or precision, period + precision
     local here, latest, time = now - now % unit, nil, nil
     -- The total after the entry at `place`, and the one before it, less what entries up to there have been `given`.
@@ -49,7 +49,7 @@
       -- Times stay text, as which they are written again.
       latest, time = from, format(integer, from)
       -- It is mostly the earliest of all, and in one of the newest entries of a log, or in the last sub-window.
-      if precision == 0 then wanted = 4 * (following < 58 and following or 58) + 3 end
+      if precision == 0 then wanted = 4 * (final - first < 58 and final - first or 57) + 7 end
     end
     local elements = call('LRANGE', key, wanted == 3 and '-3' or format('-%d', wanted), '-1')
     local n, place, step = #elements, 2, 8
@@ -68,8 +68,7 @@
       local size = #older
       for i = 1, n do older[size + i] = elements[i] end
       elements, n, place, plain, is_all, step = older, n + size, 2, size % 2 == 0, size < step, 2 * step
-      while place < size and elements[place] ~= time do place = place + 2 end
-      if elements[place] ~= time then place = n + 1 end
+      while place < n and elements[place] ~= time do place = place + 2 end
     end
     -- Another one may be in the list.
     if place > n then place = 2 end
@@ -79,8 +78,9 @@
       plain = total and total >= 0 and total < oldest and total % 1 == 0
     end
     -- Receipts are mostly in the order of their charges. Totals that follow decrease by all that was given back before.
-    local has_totals, newest_place = plain, n - 1
-    while has_totals do
+    local newest_place = n - 1
+    failed = not plain
+    while not failed do
       -- No entry is left to look for, or none is named: then the functions give back the newest charges first.
       if not plain or charge < 0 or from ~= from then
         time = nil

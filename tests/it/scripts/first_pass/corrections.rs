@@ -183,9 +183,7 @@ async fn receipts_of_a_log_count_once_before_and_after_a_debt() {
         write(&mut fixture, &key(side, 1), &Value::List(log.to_vec()), now + SECOND).await;
         let results = store.correct_many(&corrections(&[Algorithm::SlidingWindow], &numbered, side)).await;
         assert!(results.iter().all(Result::is_ok), "{results:?}");
-        let elements = redis::Cmd::lrange(key(side, 1), 0, -1).query_async(&mut fixture.admin).await;
-        let elements: Vec<u64> = elements.expect("the server answers");
-        assert_eq!(elements, [0, a, 1, b, 3, c, 6, *now, 8]);
+        assert_eq!(log_of(&mut fixture, side, 1).await, [0, a, 1, b, 3, c, 6, *now, 8]);
     }
 }
 
@@ -198,13 +196,13 @@ async fn a_debt_is_made_though_what_has_ended_must_stay() {
     let log = [0, ended, 3, live, 6].map(|number: u64| number.to_string());
     let most = 1 << 49;
     for (cost, denied, expected) in [
-        (1, "", vec![3, live, 6, *now, 7]),
-        (1, "ltrim", vec![0, ended, 3, live, 6, *now, 7]),
-        (u64::MAX, "", vec![3, live, 6, *now, most + 3]),
-        (u64::MAX, "ltrim", vec![0, ended, 3, live, 6, *now, most + 3]),
+        (1, &[][..], vec![3, live, 6, *now, 7]),
+        (1, &["ltrim"], vec![0, ended, 3, live, 6, *now, 7]),
+        (u64::MAX, &[], vec![3, live, 6, *now, most + 3]),
+        (u64::MAX, &["ltrim"], vec![0, ended, 3, live, 6, *now, most + 3]),
     ] {
         let numbered = [Numbered { key: 1, policy: 1, cost, kind: CorrectionKind::Debit }];
-        let fault = if denied.is_empty() { Fault::denied(&[]) } else { Fault::denied(&[denied]) };
+        let fault = Fault::denied(denied);
         for (store, side) in [(tested, Side::Tested), (full, Side::Full)] {
             write(&mut fixture, &key(side, 1), &Value::List(log.to_vec()), now + SECOND).await;
             let correct = async |_: &RedisStore| {
@@ -212,9 +210,7 @@ async fn a_debt_is_made_though_what_has_ended_must_stay() {
             };
             let (results, _) = fixture.during(&fault, correct).await;
             assert!(results[0].is_ok(), "{results:?}");
-            let elements = redis::Cmd::lrange(key(side, 1), 0, -1).query_async(&mut fixture.admin).await;
-            let elements: Vec<u64> = elements.expect("the server answers");
-            assert_eq!(elements, expected);
+            assert_eq!(log_of(&mut fixture, side, 1).await, expected);
             fixture.send("FLUSHALL").await;
         }
     }
@@ -239,13 +235,11 @@ async fn receipts_from_before_a_log_give_nothing_back() {
             let results =
                 store.correct_many(&corrections(&[Algorithm::SlidingWindow], &receipts, side)).await;
             assert!(results.iter().all(Result::is_ok), "{results:?}");
-            let elements = redis::Cmd::lrange(key(side, 1), 0, -1).query_async(&mut fixture.admin).await;
-            let elements: Vec<u64> = elements.expect("the server answers");
             let mut expected: Vec<u64> = log.iter().map(|number| number.parse().unwrap()).collect();
             let last = expected.len() - 1;
             expected[2..last].iter_mut().step_by(2).for_each(|total| *total -= 1);
             expected[last] -= 2;
-            assert_eq!(elements, expected, "{entries} entries");
+            assert_eq!(log_of(&mut fixture, side, 1).await, expected, "{entries} entries");
             fixture.send("FLUSHALL").await;
         }
     }
@@ -306,10 +300,14 @@ async fn logs_lose_nothing_if_only_some_may_be_written() {
     let (results, _) = fixture.during(&fault, correct).await;
     assert!(results[0].is_ok() && results[1].is_err(), "{results:?}");
     for (number, expected) in [(allowed, [0, a, 2, b, 5, c, 8]), (denied, [0, a, 3, b, 6, c, 9])] {
-        let range = redis::Cmd::lrange(key(Side::Tested, number), 0, -1);
-        let elements: Vec<u64> = range.query_async(&mut fixture.admin).await.expect("the server answers");
-        assert_eq!(elements, expected, "key {number}");
+        assert_eq!(log_of(&mut fixture, Side::Tested, number).await, expected, "key {number}");
     }
+}
+
+/// Returns the elements of a key that is a list.
+async fn log_of(fixture: &mut Fixture, side: Side, number: u64) -> Vec<u64> {
+    let range = redis::Cmd::lrange(key(side, number), 0, -1);
+    range.query_async(&mut fixture.admin).await.expect("the server answers")
 }
 
 /// Makes random corrections of random states, in one of three runs while one of their commands is denied.
