@@ -12,14 +12,17 @@ use crate::decide::error::Error;
 use crate::key::missing_key::MissingKey;
 use crate::key::{Fingerprint, IntoKey, Key, KeyHead, KeyPart, KeyParts, OpenKey, PartsOfKey};
 use crate::policy::Policy;
-use crate::store::{Charge, INLINE, ListedCharge, PlainOutcome};
+use crate::store::{Charge, INLINE, InList, ListedCharge, PlainOutcome};
 
 /// The charges of a call.
 #[derive(Debug)]
 pub(crate) struct Charges<'a> {
     first: [Option<PolicyCharge<'a>>; INLINE],
     /// How many of them there are. [`MORE`] if there is a rest, to which further ones are added.
-    len: usize,
+    ///
+    /// A byte, so that it and the flags are four, which the compiler writes at once. It writes three together with a part of their
+    /// neighbor, whose reader then waits until both are there.
+    len: u8,
     /// The key of the last charge, while it may get further parts.
     open: Option<OpenKey>,
     /// The parts of all keys, if their texts may be wanted.
@@ -34,7 +37,7 @@ pub(crate) struct Charges<'a> {
 }
 
 /// More charges than there are places for.
-const MORE: usize = INLINE + 1;
+const MORE: u8 = INLINE as u8 + 1;
 
 /// What a call asks of one policy.
 #[derive(Clone, Copy, Debug)]
@@ -175,7 +178,7 @@ impl<'a> Charges<'a> {
             Some(rest) => rest.more.pop(),
             None => {
                 self.len -= 1;
-                self.first[self.len].take()
+                self.first[usize::from(self.len)].take()
             }
         };
         if let Some(PolicyCharge { definition, cost, shadow, .. }) = last {
@@ -215,7 +218,7 @@ impl<'a> Charges<'a> {
         self.open = None;
         let last = match &mut self.rest {
             Some(rest) => rest.more.last_mut(),
-            None => self.len.checked_sub(1).and_then(|last| self.first[last].as_mut()),
+            None => self.len.checked_sub(1).and_then(|last| self.first[usize::from(last)].as_mut()),
         };
         if let Some(charge) = last {
             charge.key = key.unwrap_or(charge.key);
@@ -317,7 +320,7 @@ impl<'a> Charges<'a> {
         shadow: bool,
     ) {
         // Written where it stays: a copy would read together what was written apart, which is slow.
-        match self.first.get_mut(self.len) {
+        match self.first.get_mut(usize::from(self.len)) {
             Some(free) => {
                 *free = Some(PolicyCharge { definition, numbers, key, cost, wait, shadow, parts });
                 self.len += 1;
@@ -358,13 +361,6 @@ impl<'a> PolicyCharge<'a> {
         Charge { key: Key::hashed(key, definition.id), spec: *self.spec(), cost, wait, shadow }
     }
 
-    /// Returns the same, whose key is complete, for the slots' locks of the memory store.
-    #[inline]
-    pub(crate) fn listed(&self) -> ListedCharge<'_> {
-        let PolicyCharge { key, cost, wait, shadow, .. } = *self;
-        ListedCharge { key, spec: self.spec(), cost, wait, shadow }
-    }
-
     /// Returns the numbers of the call.
     #[inline]
     pub(crate) fn spec(&self) -> &AlgorithmSpec {
@@ -394,8 +390,22 @@ impl<'a> PolicyCharge<'a> {
     /// Returns the same numbers for the memory store, if the states of the key are plain.
     #[inline]
     pub(crate) fn plain(&self) -> Option<PlainSpec> {
+        self.literal_plain().copied().or_else(|| self.plain_if_computed())
+    }
+
+    /// Returns them where they are, if they are literal: a copy would read together what was written apart, which is slow.
+    #[inline]
+    pub(crate) fn literal_plain(&self) -> Option<&'a PlainSpec> {
+        match self.numbers {
+            ChargeNumbers::Literal(numbers) | ChargeNumbers::ByKey(numbers, _) => numbers.plain.as_ref(),
+            ChargeNumbers::Computed(..) => None,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn plain_if_computed(&self) -> Option<PlainSpec> {
         match &self.numbers {
-            ChargeNumbers::Literal(numbers) | ChargeNumbers::ByKey(numbers, _) => numbers.plain,
+            ChargeNumbers::Literal(_) | ChargeNumbers::ByKey(..) => None,
             ChargeNumbers::Computed(spec, _) => self.plain_of(spec),
         }
     }
@@ -403,5 +413,13 @@ impl<'a> PolicyCharge<'a> {
     #[inline(never)]
     fn plain_of(&self, spec: &AlgorithmSpec) -> Option<PlainSpec> {
         PlainSpec::of(spec).filter(|_| self.definition.decides_lock_free())
+    }
+}
+
+impl InList for PolicyCharge<'_> {
+    #[inline]
+    fn listed(&self) -> ListedCharge<'_> {
+        let PolicyCharge { key, cost, wait, shadow, .. } = *self;
+        ListedCharge { key, spec: self.spec(), plain: self.literal_plain(), cost, wait, shadow }
     }
 }

@@ -140,10 +140,11 @@ impl Backend {
         let definition = charge.definition.get();
         let name = definition.static_name().filter(|_| charge.cost == 0 && !charge.shadow)?;
         let plain = charge.plain();
-        let verdict = match plain.and_then(|plain| Some((plain, memory.peek_plain(key, plain)?))) {
-            Some((plain, (now, snapshot))) => plain.peek(charge.numbers.limit(plain), snapshot, now),
-            None => memory.peek(&charge.in_process(key))?,
-        };
+        let verdict =
+            match plain.and_then(|plain| Some((plain, memory.peek_plain(key, definition.id, plain)?))) {
+                Some((plain, (now, snapshot))) => plain.peek(charge.numbers.limit(plain), snapshot, now),
+                None => memory.peek(&charge.in_process(key))?,
+            };
         let policy = SinglePolicy::new(name, definition.algorithm, &verdict);
         Some(Decision::of_one(policy, DecidedBy::Memory, Duration::ZERO, None))
     }
@@ -442,12 +443,11 @@ impl Backend {
 /// Makes charges in process of which nothing has to be kept, if all are admitted at once. Returns whether it has.
 #[inline(always)]
 fn admits_all<'c>(memory: &MemoryStore, charges: impl Iterator<Item = &'c PolicyCharge<'c>> + Clone) -> bool {
-    let is_simple = |(i, charge): (usize, &PolicyCharge<'_>)| {
+    let is_simple = |charge: &PolicyCharge<'_>| {
         let is_bare = !charge.shadow && !charge.definition.attribute.refundable;
-        let is_asked_at_once = charge.cost > 0 && charge.wait == 0;
-        is_bare && is_asked_at_once && charges.clone().take(i).all(|it| it.key != charge.key)
+        is_bare && charge.cost > 0 && charge.wait == 0
     };
-    charges.clone().enumerate().all(is_simple) && memory.admits_all(charges.map(PolicyCharge::listed))
+    charges.clone().all(is_simple) && memory.admits_all(charges)
 }
 
 /// Lets a call go ahead that is sent to no store.

@@ -33,7 +33,7 @@ pub(crate) use judge::line;
 pub(crate) use leases::{Fetch, Kept, Leases, Reply};
 pub use memory::MemoryStore;
 pub(crate) use memory::Waiter;
-pub(crate) use memory::{ListedCharge, PlainCharge, PlainOutcome, SingleOutcome};
+pub(crate) use memory::{InList, ListedCharge, PlainCharge, PlainOutcome, SingleOutcome};
 pub(crate) use plain_receipt::{OwnedReceipt, PlainReceipt};
 pub(crate) use receipt::{Mirrored, Receipt, Share};
 #[cfg(feature = "redis")]

@@ -47,7 +47,7 @@ impl<'a> Charges<'a> {
             }
             true
         };
-        for place in first.iter_mut().take(*len) {
+        for place in first.iter_mut().take(usize::from(*len)) {
             if place.as_mut().is_some_and(|charge| !is_kept(charge)) {
                 *place = None;
             }
@@ -72,7 +72,7 @@ impl<'a> Charges<'a> {
         let mut kept = 0;
         for i in 0..INLINE {
             if self.first[i].is_some() {
-                self.first.swap(kept, i);
+                self.first.swap(usize::from(kept), i);
                 kept += 1;
             }
         }

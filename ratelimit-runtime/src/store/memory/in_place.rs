@@ -1,6 +1,6 @@
 //! Decisions and refunds under the locks of slots alone: on any states of keys that are there, and that no call waits for.
 
-use smallvec::SmallVec;
+use std::mem;
 
 use super::MemoryStore;
 use super::plain::ATTEMPTS;
@@ -31,23 +31,27 @@ pub(crate) struct SingleOutcome {
 pub(crate) struct ListedCharge<'a> {
     pub(crate) key: Fingerprint,
     pub(crate) spec: &'a AlgorithmSpec,
+    /// The same for plain states, if it is at hand.
+    pub(crate) plain: Option<&'a PlainSpec>,
     pub(crate) cost: u64,
     pub(crate) wait: u64,
     pub(crate) shadow: bool,
 }
 
-/// What a charge of a list finds at its key.
-enum Found<'a> {
-    /// What the slot holds after the charge, if that changes it.
-    Plain {
-        admits: bool,
-        after: Option<Content>,
-    },
-    Kept {
-        admits: bool,
-        snapshot: Snapshot,
-        state: MutexGuard<'a, Option<State>>,
-    },
+/// Something of which a list consists. It is asked again for what a step needs of it, which is cheaper than to keep that.
+pub(crate) trait InList {
+    fn listed(&self) -> ListedCharge<'_>;
+}
+
+/// A charge of a list whose slot this thread holds, and what becomes of it.
+struct Held<'a, 'c, C> {
+    charge: &'c C,
+    admits: bool,
+    /// What the slot holds; once the charge is decided, what it holds if that is made.
+    content: Content,
+    /// What was read of a state that is kept elsewhere. Dropped before the slot is unlocked.
+    kept: Option<(Snapshot, MutexGuard<'a, Option<State>>)>,
+    lock: LockedSlot<'a>,
 }
 
 impl MemoryStore {
@@ -81,86 +85,79 @@ impl MemoryStore {
             return Some(());
         }
         let mut snapshots = Snapshots::new();
-        let charges_held = charges.iter().map(ListedCharge::of);
-        (outcome.now, _) = self.decide_held(charges_held, |snapshot| snapshots.push(snapshot))?;
+        (outcome.now, _) = self.decide_held(charges.iter(), |snapshot| snapshots.push(snapshot))?;
         outcome.judge(charges, &mut snapshots);
         Some(())
     }
 
-    /// Makes all charges of distinct keys, none of which waits, if all are admitted at once. Returns whether it has.
+    /// Makes all charges, none of which waits, if all are admitted at once and of distinct keys. Returns whether it has.
     #[inline(always)]
-    pub(crate) fn admits_all<'c>(&self, charges: impl Iterator<Item = ListedCharge<'c>> + Clone) -> bool {
+    pub(crate) fn admits_all<'c, C: InList + 'c>(
+        &self,
+        charges: impl Iterator<Item = &'c C> + Clone,
+    ) -> bool {
         self.decide_held(charges, |_| ()).is_some_and(|(_, admitted)| admitted)
     }
 
     /// Returns when it has decided, and whether all are admitted. `read` gets what is read of each key.
     #[inline(always)]
-    fn decide_held<'c>(
+    fn decide_held<'c, C: InList + 'c>(
         &self,
-        charges: impl Iterator<Item = ListedCharge<'c>> + Clone,
+        charges: impl Iterator<Item = &'c C> + Clone,
         mut read: impl FnMut(Snapshot),
     ) -> Option<(u64, bool)> {
-        let mut locks = SmallVec::new();
-        self.hold_all(charges.clone(), &mut locks)?;
+        let (mut few, mut many) = ([const { None }; INLINE], Vec::new());
+        let all_held = match charges.clone().count() {
+            count @ ..=INLINE => &mut few[..count],
+            count => {
+                many.resize_with(count, || None);
+                &mut many[..]
+            }
+        };
+        self.hold_all(charges, all_held)?;
         // Read while the keys are held, so that time does not step back between decisions.
         let now = self.clock.now_in_order();
-        // Dropped before the slots are unlocked.
-        let mut all_found = SmallVec::<[Found<'_>; INLINE]>::new();
         let mut admitted = true;
-        for (charge, lock) in charges.clone().zip(&locks) {
-            let found = self.find(charge, lock, now, &mut read)?;
-            if !found.admits() && charge.wait > 0 {
+        for held in all_held.iter_mut().flatten() {
+            self.look_into(held, now, &mut read)?;
+            let ListedCharge { wait, shadow, .. } = held.charge.listed();
+            if !held.admits && wait > 0 {
                 return None;
             }
-            admitted &= found.admits() || charge.shadow;
-            all_found.push(found);
+            admitted &= held.admits || shadow;
         }
-        for ((ListedCharge { spec, cost, .. }, lock), found) in charges.zip(&mut locks).zip(&mut all_found) {
-            let is_made = admitted && found.admits() && cost > 0;
-            match found {
-                // What is only read is unlocked as it was.
-                Found::Plain { after, .. } => {
-                    if let Some(after) = after.filter(|_| is_made) {
-                        lock.write(after);
-                    }
-                }
-                Found::Kept { snapshot, state, .. } => {
-                    if is_made {
-                        spec.commit(state, *snapshot, now, cost);
-                    } else if cost > 0 {
-                        spec.undo(state, now);
-                    }
-                    lock.write(lock.content().ending(ends(state.as_ref(), spec)));
-                }
-            }
+        for held in all_held.iter_mut().flatten() {
+            held.finish(now, admitted);
         }
         Some((now, admitted))
     }
 
-    /// Looks what a charge of a list finds at its key, which is held. Returns `None` if the state would have to move out of its slot or
-    /// back. Where the slot holds it, the steps are those without a lock.
+    /// Looks what a charge of a list finds at its key. Returns `None` if the state would have to move out of its slot or back. Where the
+    /// slot holds it, the steps are those without a lock.
     #[inline(always)]
-    fn find(
-        &self,
-        ListedCharge { spec, cost, .. }: ListedCharge<'_>,
-        lock: &LockedSlot<'_>,
+    fn look_into<'a, C: InList>(
+        &'a self,
+        held: &mut Held<'a, '_, C>,
         now: u64,
         read: &mut impl FnMut(Snapshot),
-    ) -> Option<Found<'_>> {
-        let content = lock.content();
-        if let Some(place) = content.as_other() {
+    ) -> Option<()> {
+        let ListedCharge { spec, plain, cost, .. } = held.charge.listed();
+        if let Some(place) = held.content.as_other() {
             let state = self.kept(place, spec)?;
             let snapshot = spec.check(state.as_ref(), now, cost);
             read(snapshot);
-            return Some(Found::Kept { admits: spec.admits(snapshot, now, cost), snapshot, state });
+            held.admits = spec.admits(snapshot, now, cost);
+            held.kept = Some((snapshot, state));
+            return Some(());
         }
-        let step = PlainSpec::of(spec)?.decide(content.plain()?, now, cost)?;
-        let after = match step.after {
-            Some(after) => Some(Content::of(after, now)?),
-            None => None,
-        };
+        let plain = plain.copied().or_else(|| PlainSpec::of(spec))?;
+        let step = plain.decide(held.content.plain()?, now, cost)?;
+        if let Some(after) = step.after {
+            held.content = Content::of(after, now)?;
+        }
+        held.admits = step.admitted || cost == 0;
         read(step.snapshot.full(spec, now, cost));
-        Some(Found::Plain { admits: step.admitted || cost == 0, after })
+        Some(())
     }
 
     /// Changes the state of a key, if that is there and no call waits for it. Returns `None` if not, or if the state would have to
@@ -202,29 +199,39 @@ impl MemoryStore {
         None
     }
 
-    /// Locks the slots of all keys. Waits for none while it has one.
+    /// Locks the slots of all keys, if these are distinct, for each charge a place. Waits for none while it has one.
     #[inline(always)]
-    fn hold_all<'a, 'c>(
+    fn hold_all<'a, 'c, C: InList + 'c>(
         &'a self,
-        charges: impl Iterator<Item = ListedCharge<'c>> + Clone,
-        locks: &mut SmallVec<[LockedSlot<'a>; INLINE]>,
+        charges: impl Iterator<Item = &'c C> + Clone,
+        all_held: &mut [Option<Held<'a, 'c, C>>],
     ) -> Option<()> {
-        for _ in 0..ATTEMPTS {
-            let mut all_seen = SmallVec::<[(Slot<'_>, Seen); INLINE]>::new();
+        'attempts: for _ in 0..ATTEMPTS {
+            let mut places = all_held.iter_mut();
             for charge in charges.clone() {
-                all_seen.push(self.look(charge.key)?);
-            }
-            for (charge, (slot, seen)) in charges.clone().zip(&all_seen) {
-                match slot.try_lock(*seen, charge.key) {
-                    Some(lock) => locks.push(lock),
-                    None => break,
+                let key = charge.listed().key;
+                let slot = self.slots.find(key).filter(|_| !self.is_locked)?;
+                if let Some(seen) = slot.read_unlocked()
+                    && let Some(lock) = slot.try_lock(seen, key)
+                {
+                    let content = seen.content;
+                    if content.is_of_table() {
+                        return None;
+                    }
+                    let held = Some(Held { charge, admits: false, content, kept: None, lock });
+                    // Made in its place: what is there is nothing to drop.
+                    mem::forget(mem::replace(places.next()?, held));
+                    continue;
                 }
+                if all_held.iter().flatten().any(|held| held.lock.is(slot)) {
+                    return None;
+                }
+                all_held.iter_mut().for_each(|held| *held = None);
+                // Not held by another thread any more when it is tried again.
+                slot.read();
+                continue 'attempts;
             }
-            if locks.len() == all_seen.len() {
-                return Some(());
-            }
-            locks.clear();
-            spin_loop();
+            return Some(());
         }
         None
     }
@@ -254,19 +261,32 @@ impl MemoryStore {
     }
 }
 
-impl Found<'_> {
+impl<C: InList> Held<'_, '_, C> {
+    /// Changes the key, if the call is admitted and what is charged counts there.
     #[inline(always)]
-    fn admits(&self) -> bool {
-        let (Found::Plain { admits, .. } | Found::Kept { admits, .. }) = *self;
-        admits
+    fn finish(&mut self, now: u64, admitted: bool) {
+        let ListedCharge { spec, cost, .. } = self.charge.listed();
+        let is_made = admitted && self.admits && cost > 0;
+        if let Some((snapshot, state)) = &mut self.kept {
+            if is_made {
+                spec.commit(state, *snapshot, now, cost);
+            } else if cost > 0 {
+                spec.undo(state, now);
+            }
+            self.lock.write(self.content.ending(ends(state.as_ref(), spec)));
+        } else if is_made {
+            // What is only read is unlocked as it was.
+            self.lock.write(self.content);
+        }
     }
 }
 
-impl<'a> ListedCharge<'a> {
+impl InList for Charge {
     #[inline]
-    fn of(charge: &'a Charge) -> Self {
-        let Charge { key, spec, cost, wait, shadow } = charge;
-        ListedCharge { key: key.fingerprint(), spec, cost: *cost, wait: *wait, shadow: *shadow }
+    fn listed(&self) -> ListedCharge<'_> {
+        let Charge { key, spec, cost, wait, shadow } = self;
+        let (cost, wait, shadow) = (*cost, *wait, *shadow);
+        ListedCharge { key: key.fingerprint(), spec, plain: None, cost, wait, shadow }
     }
 }
 

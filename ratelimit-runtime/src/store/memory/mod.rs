@@ -30,7 +30,7 @@ use std::sync::{Arc, OnceLock, PoisonError};
 
 pub(crate) use self::by_id::StoreId;
 use self::by_id::{ById, Last};
-pub(crate) use self::in_place::{ListedCharge, SingleOutcome};
+pub(crate) use self::in_place::{InList, ListedCharge, SingleOutcome};
 pub(crate) use self::plain::{PlainCharge, PlainOutcome};
 use self::slots::Slots;
 use self::table::{KeyIndex, Table};

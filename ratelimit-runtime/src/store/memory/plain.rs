@@ -11,6 +11,7 @@ use crate::algorithm::{
 use crate::base::all_some::all_some;
 use crate::base::sync::spin_loop;
 use crate::key::Fingerprint;
+use crate::key::policy_id::PolicyId;
 use crate::store::charge::{Charge, Outcome, is_peek};
 
 /// How often the same charges are tried while others change their keys. Then they take the table's lock, which holds one key after
@@ -127,11 +128,17 @@ impl MemoryStore {
             .is_some()
     }
 
-    /// Reads a key for a call that only looks, if the key is there and its state is plain.
+    /// Reads a key for a call that only looks, if its state is plain or it has none.
     #[inline]
-    pub(crate) fn peek_plain(&self, key: Fingerprint, spec: PlainSpec) -> Option<(u64, PlainSnapshot)> {
+    pub(crate) fn peek_plain(
+        &self,
+        key: Fingerprint,
+        policy: PolicyId,
+        spec: PlainSpec,
+    ) -> Option<(u64, PlainSnapshot)> {
         let charge = PlainCharge { key: &key, spec: Listed { spec, shadow: false }, cost: 0 };
-        let peeked = self.decide_listed(None, [charge])?;
+        let peeked = self.decide_listed(None, [charge]);
+        let peeked = peeked.or_else(|| self.decide_new_plain((key, policy), &spec, 0))?;
         Some((peeked.now, peeked.snapshots[0]))
     }
 

@@ -106,13 +106,19 @@ impl<'a> Slot<'a> {
     pub(super) fn read(self) -> Seen {
         let mut spins = 0;
         loop {
-            let word = self.word().load(Ordering::Acquire);
-            if word & LOCK == 0 {
-                let number = self.number().load(Ordering::Relaxed);
-                return Seen { word, content: Content::new(word, number) };
+            if let Some(seen) = self.read_unlocked() {
+                return seen;
             }
             wait(&mut spins);
         }
+    }
+
+    /// Reads the content as [`read`](Self::read) does, unless the slot is locked.
+    #[inline(always)]
+    pub(super) fn read_unlocked(self) -> Option<Seen> {
+        let word = self.word().load(Ordering::Acquire);
+        let number = self.number().load(Ordering::Relaxed);
+        (word & LOCK == 0).then(|| Seen { word, content: Content::new(word, number) })
     }
 
     /// Whether the slot still is of this key, and has held what was seen ever since.
@@ -153,6 +159,11 @@ impl LockedSlot<'_> {
     #[inline]
     pub(super) fn content(&self) -> Content {
         Content::new(self.word, self.slot.number().load(Ordering::Relaxed))
+    }
+
+    /// Whether it is this slot.
+    pub(super) fn is(&self, slot: Slot<'_>) -> bool {
+        std::ptr::eq(self.slot.0, slot.0)
     }
 
     /// Returns the key.

@@ -150,7 +150,7 @@ impl MemoryStore {
         }
         let now = self.clock.now_in_order();
         let PlainStep { snapshot, admitted, after } = spec.decide(spec.absent(), now, cost)?;
-        if admitted {
+        if admitted && cost > 0 {
             let content = Content::of(after?, now)?;
             table.insert_with(KeyIndex { fingerprint: key, policy }, now, |_| content);
         }
