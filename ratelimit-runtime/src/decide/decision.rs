@@ -283,16 +283,19 @@ impl Decision {
         }
     }
 
-    /// A decision of a few policies that are no shadows, of a call that did not wait, with the receipts for their charges, and what
-    /// reports the ends of its holds.
+    /// A decision of so many policies that are no shadows, of a call that did not wait, given what each said and the receipt for its
+    /// charge, with what reports the ends of its holds.
     #[inline(always)]
     pub(crate) fn of_few(
-        policies: impl Iterator<Item = (SinglePolicy, PlainReceipt)>,
+        policies: usize,
+        of: impl Fn(usize) -> (SinglePolicy, PlainReceipt),
         source: DecidedBy,
         observed: Option<ObservedHolds>,
     ) -> Self {
         let mut more = Box::<More>::default();
-        for (policy, receipt) in policies {
+        // Not by an iterator, of which the compiler makes copies.
+        for i in 0..policies {
+            let (policy, receipt) = of(i);
             more.few.push(policy);
             more.plain_receipts.push(OwnedReceipt(receipt));
         }

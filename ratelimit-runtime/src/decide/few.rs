@@ -65,12 +65,12 @@ impl Backend {
         if waits && !outcome.admitted {
             return None;
         }
-        let few = Few { memory, charges: few, asked: &asked, outcome, seen: None };
+        let few = &mut Few { memory, charges: few, asked: &asked, outcome, seen: None };
         let keeps_nothing = || few.charges.iter().all(|charge| !charge.definition.attribute.refundable);
         match caller.admitted().filter(|_| outcome.admitted && keeps_nothing()) {
             Some(admitted) => {
                 if self.observers().is_some() {
-                    self.observe_few(&few, charges);
+                    self.observe_few(few, charges);
                 }
                 Some(admitted)
             }
@@ -107,12 +107,12 @@ impl Backend {
     #[inline(never)]
     fn finish_few<'a, C: Caller, const N: usize>(
         &'a self,
-        mut few: Few<'a, N>,
+        few: &mut Few<'a, N>,
         charges: &'a Charges<'_>,
         caller: &C,
     ) -> C::Decision {
-        few.seen = self.observe_few(&few, charges);
-        caller.few(few)
+        few.seen = self.observe_few(few, charges);
+        caller.few(&*few)
     }
 }
 
@@ -154,7 +154,7 @@ impl<const N: usize> Few<'_, N> {
     }
 }
 
-impl<const N: usize> FewDecision for Few<'_, N> {
+impl<const N: usize> FewDecision for &Few<'_, N> {
     #[inline]
     fn admitted(&self) -> bool {
         self.outcome.admitted
@@ -174,19 +174,18 @@ impl<const N: usize> FewDecision for Few<'_, N> {
     }
 
     fn into_decision(self) -> Decision {
-        let policies = (0..N).map(|i| {
+        let of = |i: usize| {
             let (said, charge_id) = self.said(i);
             (said, self.receipt(i, charge_id))
-        });
+        };
         let observed = self.seen.map(|_| (0..N).filter_map(|i| self.observed(i)).collect());
-        Decision::of_few(policies, DecidedBy::Memory, observed.filter(|it: &ObservedHolds| !it.is_empty()))
+        Decision::of_few(N, of, DecidedBy::Memory, observed.filter(|it: &ObservedHolds| !it.is_empty()))
     }
 
     #[inline(always)]
     fn into_error(self) -> (Option<usize>, Error) {
-        let policies = (0..N).map(|i| self.said(i).0);
         let key = |reported: usize| self.seen.map(|(_, parts)| parts[reported]);
-        let (limited, reported) = Limited::of_few(policies, DecidedBy::Memory, key);
+        let (limited, reported) = Limited::of_few(N, |i| self.said(i).0, DecidedBy::Memory, key);
         (self.charges[reported].definition.attribute.index, Error::limited(limited))
     }
 }

@@ -233,7 +233,8 @@ impl Backend {
         parts: impl Fn() -> PartsOfKey<'p>,
         caller: &C,
     ) -> Option<C::Decision> {
-        let (memory, spec) = (self.memory()?, &charge.plain()?);
+        let (memory, computed) = (self.memory()?, &charge.plain_if_computed());
+        let spec = charge.literal_plain().or(computed.as_ref())?;
         let decision = SingleDecision::of_plain(memory, charge, key, (spec, outcome));
         if self.observers().is_some() || charge.shadow {
             return Some(self.finish_single(decision, parts(), caller));

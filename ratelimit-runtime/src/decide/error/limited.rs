@@ -135,15 +135,20 @@ impl Limited {
         }
     }
 
-    /// The refusal of a call that did not wait, by one of a few policies, and its index. Given that, `key` returns the parts of its
-    /// key, if these may be told.
+    /// The refusal of a call that did not wait, by one of so many policies, and its index. Given that, `key` returns the parts of its key, if
+    /// these may be told.
+    #[inline(always)]
     pub(crate) fn of_few<'k>(
-        policies: impl Iterator<Item = SinglePolicy>,
+        policies: usize,
+        of: impl Fn(usize) -> SinglePolicy,
         source: DecidedBy,
         key: impl FnOnce(usize) -> Option<PartsOfKey<'k>>,
     ) -> (Self, usize) {
         let mut more = Box::<More>::default();
-        policies.for_each(|policy| more.few.push(policy));
+        // Not by an iterator, of which the compiler makes copies.
+        for i in 0..policies {
+            more.few.push(of(i));
+        }
         let reported = reported_of_few(&more.few);
         more.key = key(reported).map(PartsOfKey::to_owned);
         let limited = Limited::of_one(more.few[reported], source, KeptKey::none());

@@ -155,9 +155,14 @@ fn single(decision: SingleDecision<'_>) -> Option<Result<Charged, Refusal>> {
     if !decision.goes_ahead() {
         return refused(definition.attribute.index, decision.into_error());
     }
-    let receipt = decision.receipt(&decision.verdict())?;
+    let unused = Refundable::take_box();
+    let Some(receipt) = decision.receipt(&decision.verdict()) else {
+        Refundable::give_back(unused);
+        return None;
+    };
     let observed = if receipt.is_hold() { decision.observed_hold() } else { None };
-    charged(Refundable::Plain(Correctable::new((definition, receipt, observed))))
+    let charge = Refundable::Plain(Correctable::new((definition, receipt, observed)));
+    Some(Ok(Charged(Some(Refundable::put_into(unused, charge)))))
 }
 
 impl Correctable {

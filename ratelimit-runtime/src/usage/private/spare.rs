@@ -18,11 +18,23 @@ pub(super) trait Reusable: Sized + 'static {
     /// Puts it into the spare box, or a new one.
     #[inline(always)]
     fn boxed(self) -> Box<Self> {
+        Self::put_into(Self::take_box(), self)
+    }
+
+    /// Takes the spare box, or a new one, to [put](Self::put_into) something into it. Taken before that is made, so that it is made in its
+    /// place: a copy would read together what was written apart, which is slow.
+    #[inline(always)]
+    fn take_box() -> Box<Self> {
         let spare = Self::spare().try_with(Cell::take).ok().flatten();
-        let mut boxed = spare.unwrap_or_else(new);
-        // Made in its place: what is there is not dropped, and the value is not copied from one branch or another.
-        mem::forget(mem::replace(&mut *boxed, self));
-        boxed
+        spare.unwrap_or_else(new)
+    }
+
+    /// Puts it into a box that is not in use.
+    #[inline(always)]
+    fn put_into(mut unused: Box<Self>, value: Self) -> Box<Self> {
+        // What is there is not dropped.
+        mem::forget(mem::replace(&mut *unused, value));
+        unused
     }
 
     /// Takes it out of a box, and keeps that.
