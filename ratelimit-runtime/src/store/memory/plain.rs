@@ -137,8 +137,11 @@ impl MemoryStore {
         spec: PlainSpec,
     ) -> Option<(u64, PlainSnapshot)> {
         let charge = PlainCharge { key: &key, spec: Listed { spec, shadow: false }, cost: 0 };
-        let peeked = self.decide_listed(None, [charge]);
-        let peeked = peeked.or_else(|| self.decide_new_plain((key, policy), &spec, 0))?;
+        let peeked = match self.decide_listed(None, [charge]) {
+            Some(peeked) => peeked,
+            None if self.slots.find(key).is_none() => self.decide_new_plain((key, policy), &spec, 0)?,
+            None => return None,
+        };
         Some((peeked.now, peeked.snapshots[0]))
     }
 
