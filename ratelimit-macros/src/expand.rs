@@ -154,6 +154,9 @@ fn prologue(expansion: &Expansion<'_>) -> TokenStream {
         None => quote!(()),
     };
     let decide = match (bound.is_some(), function.is_async()) {
+        (false, true) if limits.iter().all(|limit| limit.skip_when.is_some()) => {
+            quote!(decide_unless_skipped)
+        }
         (false, true) => quote!(decide),
         (true, true) => quote!(decide_bound),
         (false, false) => quote!(decide_blocking),

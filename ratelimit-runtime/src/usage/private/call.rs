@@ -137,6 +137,12 @@ impl Call {
         if self.charges.are_by_key() { self.decide_by_key() } else { self.decide_only() }
     }
 
+    /// Decides a call whose policies may all be skipped, which is seen at once.
+    #[inline(always)]
+    pub fn decide_unless_skipped(&mut self) -> Option<Decided> {
+        if self.backend.is_none() { None } else { self.decide() }
+    }
+
     #[inline(never)]
     fn decide_only(&mut self) -> Option<Decided> {
         // Without one, there is no charge.
