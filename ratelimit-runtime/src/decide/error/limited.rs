@@ -207,7 +207,8 @@ impl KeptKey {
     #[inline(never)]
     fn of(key: PartsOfKey<'_>) -> Self {
         let mut more = Box::<More>::default();
-        more.key = Some(key.to_owned());
+        // Copied to where they stay.
+        more.key.insert(KeyParts::default()).append(key);
         KeptKey(LazyBox::of(more))
     }
 }

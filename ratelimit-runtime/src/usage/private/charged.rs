@@ -153,7 +153,9 @@ fn single(decision: SingleDecision<'_>) -> Option<Result<Charged, Refusal>> {
     // That of an attribute lives as long as the process.
     let DefinitionRef::Static(definition) = decision.charge.definition else { return None };
     if !decision.goes_ahead() {
-        return refused(definition.attribute.index, decision.into_error());
+        let unused = Refused::take_box();
+        let refused = Refused { policy: definition.attribute.index, error: decision.into_error() };
+        return Some(Err(Refusal(Some(Refused::put_into(unused, refused)))));
     }
     let unused = Refundable::take_box();
     let Some(receipt) = decision.receipt(&decision.verdict()) else {
