@@ -20,8 +20,8 @@ pub(crate) struct Charges<'a> {
     first: [Option<PolicyCharge<'a>>; INLINE],
     /// How many of them there are. [`MORE`] if there is a rest, to which further ones are added.
     ///
-    /// A byte, so that it and the flags are four, which the compiler writes at once. It writes three together with a part of their
-    /// neighbor, whose reader then waits until both are there.
+    /// A byte, so that the compiler writes it and the three flags at once. It would write three bytes together with a part of the field
+    /// before them, and who reads that field would wait for both writes.
     len: u8,
     /// The key of the last charge, while it may get further parts.
     open: Option<OpenKey>,
@@ -390,7 +390,10 @@ impl<'a> PolicyCharge<'a> {
     /// Returns the same numbers for the memory store, if the states of the key are plain.
     #[inline]
     pub(crate) fn plain(&self) -> Option<PlainSpec> {
-        self.literal_plain().copied().or_else(|| self.plain_if_computed())
+        match &self.numbers {
+            ChargeNumbers::Literal(numbers) | ChargeNumbers::ByKey(numbers, _) => numbers.plain,
+            ChargeNumbers::Computed(spec, _) => self.plain_of(spec),
+        }
     }
 
     /// Returns them where they are, if they are literal: a copy would read together what was written apart, which is slow.
@@ -399,14 +402,6 @@ impl<'a> PolicyCharge<'a> {
         match self.numbers {
             ChargeNumbers::Literal(numbers) | ChargeNumbers::ByKey(numbers, _) => numbers.plain.as_ref(),
             ChargeNumbers::Computed(..) => None,
-        }
-    }
-
-    #[inline]
-    pub(crate) fn plain_if_computed(&self) -> Option<PlainSpec> {
-        match &self.numbers {
-            ChargeNumbers::Literal(_) | ChargeNumbers::ByKey(..) => None,
-            ChargeNumbers::Computed(spec, _) => self.plain_of(spec),
         }
     }
 

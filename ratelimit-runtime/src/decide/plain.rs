@@ -233,8 +233,15 @@ impl Backend {
         parts: impl Fn() -> PartsOfKey<'p>,
         caller: &C,
     ) -> Option<C::Decision> {
-        let (memory, computed) = (self.memory()?, &charge.plain_if_computed());
-        let spec = charge.literal_plain().or(computed.as_ref())?;
+        let memory = self.memory()?;
+        let computed;
+        let spec = match charge.literal_plain() {
+            Some(literal) => literal,
+            None => {
+                computed = charge.plain()?;
+                &computed
+            }
+        };
         let decision = SingleDecision::of_plain(memory, charge, key, (spec, outcome));
         if self.observers().is_some() || charge.shadow {
             return Some(self.finish_single(decision, parts(), caller));

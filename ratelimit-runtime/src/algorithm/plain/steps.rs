@@ -9,7 +9,7 @@ use super::{
 };
 use crate::algorithm::verdict::ChargeId;
 
-/// The steps of a decision about a call that does not wait. It costs at least one permit.
+/// The steps of a decision about a call that does not wait. If it costs nothing, only what is read of the state counts.
 pub(crate) trait PlainSteps: Copy {
     /// Whether a call may be admitted that charges nothing.
     const MAY_READ: bool = false;

@@ -38,7 +38,7 @@ pub(crate) struct ListedCharge<'a> {
     pub(crate) shadow: bool,
 }
 
-/// Something of which a list consists. It is asked again for what a step needs of it, which is cheaper than to keep that.
+/// An element of a list of charges. It is asked again for what a step needs, which is cheaper than to keep that.
 pub(crate) trait InList {
     fn listed(&self) -> ListedCharge<'_>;
 }
@@ -49,7 +49,7 @@ struct Held<'a, 'c, C> {
     admits: bool,
     /// What the slot holds; once the charge is decided, what it holds if that is made.
     content: Content,
-    /// What was read of a state that is kept elsewhere. Dropped before the slot is unlocked.
+    /// A state that is kept elsewhere, and what was read of it. Above the lock, so that it is unlocked before the slot.
     kept: Option<(Snapshot, MutexGuard<'a, Option<State>>)>,
     lock: LockedSlot<'a>,
 }
@@ -199,7 +199,7 @@ impl MemoryStore {
         None
     }
 
-    /// Locks the slots of all keys, if these are distinct, for each charge a place. Waits for none while it has one.
+    /// Locks the slots of all keys, if these are distinct, each in its charge's place. Waits for none while it has one.
     #[inline(always)]
     fn hold_all<'a, 'c, C: InList + 'c>(
         &'a self,
@@ -211,23 +211,25 @@ impl MemoryStore {
             for charge in charges.clone() {
                 let key = charge.listed().key;
                 let slot = self.slots.find(key).filter(|_| !self.is_locked)?;
-                if let Some(seen) = slot.read_unlocked()
-                    && let Some(lock) = slot.try_lock(seen, key)
-                {
+                if let Some(seen) = slot.read_unlocked() {
                     let content = seen.content;
                     if content.is_of_table() {
                         return None;
                     }
-                    let held = Some(Held { charge, admits: false, content, kept: None, lock });
-                    // Made in its place: what is there is nothing to drop.
-                    mem::forget(mem::replace(places.next()?, held));
-                    continue;
+                    if let Some(lock) = slot.try_lock(seen, key) {
+                        let held = Some(Held { charge, admits: false, content, kept: None, lock });
+                        let place = places.next()?;
+                        debug_assert!(place.is_none(), "a place holds a slot already");
+                        // Made in its place, without a look at what is there.
+                        mem::forget(mem::replace(place, held));
+                        continue;
+                    }
                 }
                 if all_held.iter().flatten().any(|held| held.lock.is(slot)) {
                     return None;
                 }
                 all_held.iter_mut().for_each(|held| *held = None);
-                // Not held by another thread any more when it is tried again.
+                // Waits until it is unlocked.
                 slot.read();
                 continue 'attempts;
             }

@@ -18,7 +18,7 @@ use crate::store::charge::{Charge, Outcome, is_peek};
 /// the other, so that a stack of busy keys gets its turn.
 pub(super) const ATTEMPTS: u32 = 8;
 
-/// A charge of a key that may be decided without a lock, of at least one permit. It does not wait.
+/// A charge of a key that may be decided without a lock. It does not wait.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PlainCharge<'a, S> {
     /// Not a copy, which would read together what was written apart a moment ago, and that is slow.

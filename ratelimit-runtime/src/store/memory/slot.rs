@@ -106,8 +106,9 @@ impl<'a> Slot<'a> {
     pub(super) fn read(self) -> Seen {
         let mut spins = 0;
         loop {
-            if let Some(seen) = self.read_unlocked() {
-                return seen;
+            let word = self.word().load(Ordering::Acquire);
+            if word & LOCK == 0 {
+                return self.seen(word);
             }
             wait(&mut spins);
         }
@@ -117,8 +118,13 @@ impl<'a> Slot<'a> {
     #[inline(always)]
     pub(super) fn read_unlocked(self) -> Option<Seen> {
         let word = self.word().load(Ordering::Acquire);
+        if word & LOCK == 0 { Some(self.seen(word)) } else { None }
+    }
+
+    #[inline(always)]
+    fn seen(self, word: u64) -> Seen {
         let number = self.number().load(Ordering::Relaxed);
-        (word & LOCK == 0).then(|| Seen { word, content: Content::new(word, number) })
+        Seen { word, content: Content::new(word, number) }
     }
 
     /// Whether the slot still is of this key, and has held what was seen ever since.

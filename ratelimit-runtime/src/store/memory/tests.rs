@@ -55,6 +55,11 @@ fn new_plain_keys_make_room_like_others() {
     assert!(decide(charge("a", 40)).is_none());
     assert!(decide(charge("b", 40)).is_some_and(|decided| decided.admitted));
     assert_eq!((store.len(), store.evicted()), (1, 1));
+    let look = charge("c", 40);
+    assert!(
+        store.peek_plain(look.key.fingerprint(), look.key.1, PlainSpec::of(&look.spec).unwrap()).is_some()
+    );
+    assert_eq!((store.len(), store.evicted()), (1, 1));
     // It was logged, once the table was unlocked.
     assert!(!store.lock().first_eviction);
 }

@@ -137,7 +137,7 @@ impl Call {
         if self.charges.are_by_key() { self.decide_by_key() } else { self.decide_only() }
     }
 
-    /// Decides a call whose policies may all be skipped, which is seen at once.
+    /// Decides a call as [`decide`](Self::decide) does, unless all its policies are skipped: then there is nothing to decide.
     #[inline(always)]
     pub fn decide_unless_skipped(&mut self) -> Option<Decided> {
         if self.backend.is_none() { None } else { self.decide() }

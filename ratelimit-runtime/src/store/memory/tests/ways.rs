@@ -10,6 +10,7 @@ use crate::algorithm::interval_bucket::IntervalBucketSpec;
 use crate::algorithm::settled_gcra::SettledGcraSpec;
 use crate::algorithm::sliding_window::SlidingWindowSpec;
 use crate::algorithm::warming_up::WarmingUpSpec;
+use crate::algorithm::{UNKNOWN, UNKNOWN_BUT_NEXT};
 use crate::base::property_tests::config;
 use crate::base::rate::Rate;
 
@@ -106,7 +107,7 @@ const KEYS: usize = 15;
 fn step() -> impl Strategy<Value = Step> {
     let request = (0..KEYS, 0..4u64, prop_oneof![4 => Just(0), 1 => 1..60u64], prop::bool::weighted(0.2));
     prop_oneof![
-        8 => (prop::collection::vec(request, 1..5), prop::bool::weighted(0.2))
+        8 => (prop::collection::vec(request, 1..7), prop::bool::weighted(0.2))
             .prop_map(|(requests, faster)| Step::Decide(requests, faster)),
         2 => (0..KEYS, 1..4u64, prop::option::of(0..3usize))
             .prop_map(|(key, cost, later)| Step::Refund(key, cost, later)),
@@ -119,14 +120,25 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Decides a single charge that does not wait, if its key is not there, and its state would be plain.
-fn decide_new(store: &MemoryStore, list: &[Charge]) -> Option<Outcome> {
-    let [Charge { key, spec, cost: cost @ 1.., wait: 0, shadow: false }] = list else { return None };
-    let plain = PlainSpec::of(spec)?;
+/// Decides a single charge that does not wait as calls with one are decided, if its key is not there, or it only looks, and its state is
+/// plain or would be.
+fn decide_single(store: &MemoryStore, list: &[Charge]) -> Option<Outcome> {
+    let [Charge { key: Key(_, policy), spec, cost, wait: 0, shadow: false }] = list else { return None };
+    let (key, plain) = (list[0].key.fingerprint(), PlainSpec::of(spec)?);
+    let mut outcome = Outcome::default();
+    if *cost == 0 {
+        let (now, read) = store.peek_plain(key, *policy, plain)?;
+        let mut verdict = plain.peek(plain.limit(), read, now);
+        // Only calls that wait tell them apart.
+        verdict.retry_after =
+            verdict.retry_after.map(|after| if after == UNKNOWN { UNKNOWN_BUT_NEXT } else { after });
+        (outcome.now, outcome.admitted) = (now, verdict.admitted);
+        outcome.verdicts.push(verdict);
+        return Some(outcome);
+    }
     let PlainOutcome { now, admitted, snapshots: [read], .. } =
-        store.decide_new_plain((key.fingerprint(), key.1), &plain, *cost)?;
-    let mut outcome = Outcome { now, ..Outcome::default() };
-    outcome.admitted = admitted;
+        store.decide_new_plain((key, *policy), &plain, *cost)?;
+    (outcome.now, outcome.admitted) = (now, admitted);
     outcome.verdicts.push(plain.verdict(plain.limit(), read, now, *cost, admitted));
     Some(outcome)
 }
@@ -156,7 +168,7 @@ proptest! {
                         })
                         .collect();
                     // As single calls are decided.
-                    let decide = |store| decide_new(store, &list).unwrap_or_else(|| store.decide(&list));
+                    let decide = |store| decide_single(store, &list).unwrap_or_else(|| store.decide(&list));
                     let [ours, locked] = stores.each_ref().map(decide);
                     prop_assert_eq!((ours.now, ours.admitted, &ours.verdicts), (locked.now, locked.admitted, &locked.verdicts));
                     prop_assert_eq!(&*ours.paused, &*locked.paused);
@@ -238,4 +250,21 @@ fn lists_of_plain_and_other_states_are_decided_in_place() {
         assert_eq!((ours.admitted, &ours.verdicts), (locked.admitted, &locked.verdicts), "{cost}");
         assert_eq!(ours.admitted, admitted, "{cost}");
     }
+}
+
+#[test]
+fn a_list_with_a_key_twice_charges_nothing() {
+    let store = MemoryStore::new(100, Clock::manual(Arc::new(AtomicU64::new(1000))));
+    let spec = Policy::from(FixedWindow::new(9, Duration::from_secs(40))).spec().unwrap();
+    let charges = ["a", "b"].map(|key| Charge { spec, ..charge(key, 40) });
+    let [a, b] = &charges;
+    let remaining =
+        || [a, b].map(|charge| store.peek(&Charge { cost: 0, ..charge.clone() }).unwrap().remaining);
+    assert!(!store.admits_all([a, b].into_iter()), "the keys are not there yet");
+    assert!(store.decide(&charges).admitted);
+    assert!(store.admits_all([a, b].into_iter()));
+    assert_eq!(remaining(), [7, 7]);
+    assert!(!store.admits_all([a, b, a].into_iter()));
+    assert_eq!(remaining(), [7, 7]);
+    assert!(store.admits_all([a, b].into_iter()), "the slots are unlocked");
 }
