@@ -43,6 +43,8 @@ async fn paused_keys_admit_no_call() {
                 limiter.pause(key, HOUR).await.unwrap();
                 let refused = limiter.try_acquire(key).await.unwrap_err();
                 assert!(refused.retry_after() > Some(HOUR - HOUR / 60), "{policy:?} {key} {refused}");
+                let Error::Limited(limited) = refused else { panic!("{refused}") };
+                assert!(limited.decision().paused() > Some(HOUR - HOUR / 60), "{policy:?} {key} {limited}");
                 limiter.refund(key, 5).await.unwrap();
                 let peeked = limiter.peek(key).await.unwrap();
                 assert!(peeked.paused().unwrap() > HOUR - HOUR / 60, "{policy:?} {key}");

@@ -7,7 +7,8 @@ use crate::algorithm::Pause;
 
 impl Decision {
     /// Returns how much is left of the pause of the key, if it is [paused](crate::Limiter::pause); of several policies, that of the
-    /// reported one. [`retry_after`](Self::retry_after) includes it.
+    /// reported one. [`retry_after`](Self::retry_after) includes it, and is all that is known of a refusal by Redis that this process
+    /// [remembers](crate::RegistryBuilder::local_denials).
     ///
     /// ```
     /// # use ratelimits::{Registry, TokenBucket};
@@ -17,6 +18,8 @@ impl Decision {
     /// assert_eq!(api.peek("host").await?.paused(), None);
     /// api.pause("host", Duration::from_secs(30)).await?;
     /// assert!(api.peek("host").await?.paused().is_some_and(|left| left > Duration::from_secs(29)));
+    /// let Err(ratelimits::Error::Limited(limited)) = api.try_acquire("host").await else { panic!() };
+    /// assert!(limited.decision().paused().is_some());
     /// # Ok(()) }
     /// ```
     #[must_use]

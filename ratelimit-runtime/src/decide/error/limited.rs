@@ -171,7 +171,9 @@ impl Limited {
             reset_after: micros(decision.reset_after),
         };
         let limited = Limited::of_one(policy, decision.source, KeptKey::none());
-        if decision.single.is_some() && decision.waited.is_zero() && decision.key().is_none() {
+        let tells_of_key =
+            decision.key().is_some() || decision.paused().is_some() || decision.penalty_step() > 0;
+        if decision.single.is_some() && decision.waited.is_zero() && !tells_of_key {
             return limited;
         }
         let more = LazyBox::of(More { decision: decision.into(), ..More::default() });

@@ -97,6 +97,13 @@ impl Table {
         }
     }
 
+    /// Whether a key is paused, or has penalties that are not forgiven.
+    pub(super) fn is_paused(&self, index: KeyIndex) -> bool {
+        let slot = self.slots.locate(index.fingerprint).map(|slot| self.slots.slot(slot).read().content);
+        let place = slot.filter(|content| content.is_of_table()).and_then(Content::as_other);
+        place.is_some_and(|place| matches!(*self.slots.states.lock(place), Some(State::Paused(_))))
+    }
+
     /// Puts the state of a key back into its slot, if it is held and plain.
     pub(super) fn release(&mut self, index: KeyIndex, spec: &AlgorithmSpec, now: u64) {
         self.change(index, spec, now, |_| {});

@@ -93,9 +93,14 @@ impl MemoryStore {
         waiter
     }
 
-    /// Decides a charge that the other ways have left to the lock of the table.
+    /// Decides a charge that the other ways have left to the lock of the table. Returns `None` if more than a verdict is to be told of
+    /// its key, which is paused, and has charged nothing then.
     pub(crate) fn decide_under_lock(&self, charge: &Charge) -> Option<Verdict> {
         let mut table = self.lock();
+        if table.is_paused(self.index(&charge.key)) {
+            self.unlock(table);
+            return None;
+        }
         if let Some((_, verdict)) = self.decide_new(&mut table, charge) {
             self.unlock(table);
             return Some(verdict);
