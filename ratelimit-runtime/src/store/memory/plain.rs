@@ -139,8 +139,7 @@ impl MemoryStore {
         let charge = PlainCharge { key: &key, spec: Listed { spec, shadow: false }, cost: 0 };
         let peeked = match self.decide_listed(None, [charge]) {
             Some(peeked) => peeked,
-            None if self.slots.find(key).is_none() => self.decide_new_plain((key, policy), &spec, 0)?,
-            None => return None,
+            None => self.decide_new_plain((key, policy), &spec, 0)?,
         };
         Some((peeked.now, peeked.snapshots[0]))
     }

@@ -89,9 +89,9 @@ impl Table {
 
     /// Reads the state of a key that is held, if it has one.
     pub(super) fn read<R>(&self, index: KeyIndex, read: impl FnOnce(Option<&State>) -> R) -> R {
-        let slot = self.slots.locate(index.fingerprint).map(|slot| self.slots.slot(slot).read().content);
-        debug_assert!(slot.is_none_or(Content::is_of_table), "the key is not held");
-        match slot.and_then(Content::as_other) {
+        let content = self.content_of(index);
+        debug_assert!(content.is_none_or(Content::is_of_table), "the key is not held");
+        match content.and_then(Content::as_other) {
             Some(place) => read(self.slots.states.lock(place).as_ref()),
             None => read(None),
         }
@@ -99,9 +99,14 @@ impl Table {
 
     /// Whether a key is paused, or has penalties that are not forgiven.
     pub(super) fn is_paused(&self, index: KeyIndex) -> bool {
-        let slot = self.slots.locate(index.fingerprint).map(|slot| self.slots.slot(slot).read().content);
-        let place = slot.filter(|content| content.is_of_table()).and_then(Content::as_other);
+        let place =
+            self.content_of(index).filter(|content| content.is_of_table()).and_then(Content::as_other);
         place.is_some_and(|place| matches!(*self.slots.states.lock(place), Some(State::Paused(_))))
+    }
+
+    /// Returns what the slot of a key holds, if it has one.
+    fn content_of(&self, index: KeyIndex) -> Option<Content> {
+        self.slots.locate(index.fingerprint).map(|slot| self.slots.slot(slot).read().content)
     }
 
     /// Puts the state of a key back into its slot, if it is held and plain.

@@ -97,13 +97,13 @@ impl MemoryStore {
     /// its key, which is paused, and has charged nothing then.
     pub(crate) fn decide_under_lock(&self, charge: &Charge) -> Option<Verdict> {
         let mut table = self.lock();
-        if table.is_paused(self.index(&charge.key)) {
-            self.unlock(table);
-            return None;
-        }
         if let Some((_, verdict)) = self.decide_new(&mut table, charge) {
             self.unlock(table);
             return Some(verdict);
+        }
+        if table.is_paused(self.index(&charge.key)) {
+            self.unlock(table);
+            return None;
         }
         let mut outcome = Outcome::default();
         self.decide_list_under_lock(table, slice::from_ref(charge), &mut outcome, false);
@@ -137,18 +137,29 @@ impl MemoryStore {
 
     /// Decides a charge that the lock-free steps have not decided, by the same steps, if its key is not there. Returns `None` if it may be, or
     /// if these steps do not decide it, and has then charged nothing.
+    #[inline]
+    pub(crate) fn decide_new_plain(
+        &self,
+        key: (Fingerprint, PolicyId),
+        spec: &PlainSpec,
+        cost: u64,
+    ) -> Option<PlainOutcome<1>> {
+        // Without the lock first: calls that wait for a bucket come here too, and the keys of these are mostly there.
+        if self.is_locked || self.slots.find(key.0).is_some() {
+            return None;
+        }
+        self.decide_absent(key, spec, cost)
+    }
+
+    /// Decides it if the key is not there, under the lock.
     #[cold]
     #[inline(never)]
-    pub(crate) fn decide_new_plain(
+    fn decide_absent(
         &self,
         (key, policy): (Fingerprint, PolicyId),
         spec: &PlainSpec,
         cost: u64,
     ) -> Option<PlainOutcome<1>> {
-        // Without the lock first: calls that wait for a bucket come here too, and the keys of these are mostly there.
-        if self.is_locked || self.slots.find(key).is_some() {
-            return None;
-        }
         let mut table = self.lock();
         if self.slots.locate(key).is_some() {
             return None;
