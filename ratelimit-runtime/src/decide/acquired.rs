@@ -9,7 +9,7 @@ use crate::decide::decision::{Decision, PolicyDecision, SinglePolicy};
 use crate::decide::request::{AcquireRequest, RequestedPolicy};
 use crate::store::decided_by::DecidedBy;
 use crate::store::error::StoreError;
-use crate::store::{MemoryStore, Mirrored, Outcome, PlainReceipt, Receipt, Share, Store, Verdict, Waiter};
+use crate::store::{MemoryReceipt, MemoryStore, Mirrored, Outcome, Receipt, Share, Store, Verdict, Waiter};
 
 /// The outcome of a request, to be converted to what the caller sees.
 #[derive(Clone, Copy, Debug)]
@@ -56,8 +56,8 @@ impl<'a> Acquired<'a> {
     pub(crate) fn into_decision(self, store: Option<&Store>) -> Decision {
         let decision = self.decision();
         let Some(store) = store.filter(|_| self.is_charged()) else { return decision };
-        match self.plain_receipt(store) {
-            Some(plain) => decision.with_plain_receipt(Some(plain), || None),
+        match self.memory_receipt(store) {
+            receipt @ Some(_) => decision.with_memory_receipt(receipt, || None),
             None => decision.with_receipt(self.receipt(store)),
         }
     }
@@ -123,20 +123,20 @@ impl<'a> Acquired<'a> {
         self.outcome.admitted && self.request.has_cost()
     }
 
-    /// Returns the receipt for all that was charged, if it is a single plain charge of one policy.
-    fn plain_receipt(&self, store: &Store) -> Option<PlainReceipt> {
+    /// Returns the receipt for all that was charged, if it is a single charge of one policy, in process.
+    fn memory_receipt(&self, store: &Store) -> Option<MemoryReceipt> {
         match self.request.policies() {
-            [policy] if self.request.charges().len() == 1 => self.plain_receipt_of(policy, store),
+            [policy] if self.request.charges().len() == 1 => self.memory_receipt_of(policy, store),
             _ => None,
         }
     }
 
-    /// Returns the receipt for the charge of one policy, if it is plain and all that there is to keep.
-    pub(crate) fn plain_receipt_of(&self, policy: &RequestedPolicy, store: &Store) -> Option<PlainReceipt> {
+    /// Returns the receipt for the charge of one policy, if it was made in process, and is all that there is to keep.
+    pub(crate) fn memory_receipt_of(&self, policy: &RequestedPolicy, store: &Store) -> Option<MemoryReceipt> {
         if self.mirrored.is_some() || !self.outcome.holds.is_empty() {
             return None;
         }
-        PlainReceipt::of(&self.request.charges()[policy.charge], self.verdict(policy), store)
+        MemoryReceipt::of(&self.request.charges()[policy.charge], self.verdict(policy), store)
     }
 
     /// Returns the receipt for all that was charged.
@@ -197,8 +197,8 @@ impl DecidedRequest {
         let acquired = self.acquired();
         let decision = acquired.decision();
         let Some(store) = store.filter(|_| acquired.is_charged()) else { return decision };
-        match acquired.plain_receipt(store) {
-            Some(plain) => decision.with_plain_receipt(Some(plain), || None),
+        match acquired.memory_receipt(store) {
+            receipt @ Some(_) => decision.with_memory_receipt(receipt, || None),
             None => decision.with_receipt(self.into_receipt(store)),
         }
     }

@@ -8,7 +8,7 @@ use crate::decide::decision::Decision;
 use crate::decide::definition::Definition;
 use crate::decide::error::Error;
 use crate::decide::single::SingleDecision;
-use crate::store::{Hold, PlainOutcome, PlainReceipt, Store};
+use crate::store::{Hold, MemoryReceipt, PlainOutcome, Store};
 
 /// Whose call is decided, and what it makes of the decision.
 pub(crate) trait Caller {
@@ -48,7 +48,7 @@ pub(crate) trait FewDecision {
     fn admitted(&self) -> bool;
 
     /// Returns the charges of an admitted call that are holds or may be corrected, each hold with what reports its end.
-    fn refundable(&self) -> impl Iterator<Item = (&'static Definition, PlainReceipt, Option<Arc<Hold>>)>;
+    fn refundable(&self) -> impl Iterator<Item = (&'static Definition, MemoryReceipt, Option<Arc<Hold>>)>;
 
     /// Returns the decision of a call that is admitted.
     fn into_decision(self) -> Decision;

@@ -19,7 +19,7 @@ use crate::key::PartsOfKey;
 use crate::policy::Algorithm;
 use crate::store::decided_by::DecidedBy;
 use crate::store::error::StoreError;
-use crate::store::{Hold, OwnedReceipt, PlainReceipt, Receipt};
+use crate::store::{Hold, MemoryReceipt, OwnedReceipt, Receipt};
 
 /// The outcome of a rate-limit check by one policy or several.
 ///
@@ -67,8 +67,8 @@ pub struct Decision {
     pub(crate) is_unsatisfiable: bool,
     /// Whether what was charged has been replaced by what was used.
     settled: bool,
-    /// The receipt, if it is a plain one. It owns nothing, so that it costs nothing to drop.
-    receipt: Option<PlainReceipt>,
+    /// The receipt, if it is for one charge in process. It owns nothing, so that it costs nothing to drop.
+    receipt: Option<MemoryReceipt>,
     /// All that has to be dropped. A decision of one policy has it only with a general receipt, or once it is listed.
     more: LazyBox<More>,
 }
@@ -82,7 +82,7 @@ struct More {
     /// What a few policies said, from which the list is made.
     few: FewPolicies,
     /// The receipts for their charges.
-    plain_receipts: SmallVec<[OwnedReceipt; FEW]>,
+    memory_receipts: SmallVec<[OwnedReceipt; FEW]>,
     /// What the call holds of its only policy in process. It ends with the decision, and neither a refund nor a settlement changes it.
     hold: OnceCell<OwnedReceipt>,
     /// What reports the ends of holds in process. Dropped after their receipts, once the permits are free.
@@ -201,9 +201,9 @@ impl Decision {
         if settled {
             return Ok(());
         }
-        receipt.iter().for_each(PlainReceipt::refund);
-        let Some(More { receipt, plain_receipts, .. }) = more.get() else { return Ok(()) };
-        plain_receipts.iter().for_each(|receipt| receipt.refund());
+        receipt.iter().for_each(MemoryReceipt::refund);
+        let Some(More { receipt, memory_receipts, .. }) = more.get() else { return Ok(()) };
+        memory_receipts.iter().for_each(|receipt| receipt.refund());
         match receipt.get() {
             Some(receipt) => Box::pin(receipt.refund()).await,
             None => Ok(()),
@@ -263,7 +263,7 @@ impl Decision {
         policy: SinglePolicy,
         source: DecidedBy,
         waited: Duration,
-        receipt: Option<PlainReceipt>,
+        receipt: Option<MemoryReceipt>,
     ) -> Self {
         let SinglePolicy { name, algorithm, admitted, limit, remaining, retry_after, reset_after } = policy;
         Decision {
@@ -288,7 +288,7 @@ impl Decision {
     #[inline(always)]
     pub(crate) fn of_few(
         policies: usize,
-        of: impl Fn(usize) -> (SinglePolicy, PlainReceipt),
+        of: impl Fn(usize) -> (SinglePolicy, MemoryReceipt),
         source: DecidedBy,
         observed: Option<ObservedHolds>,
     ) -> Self {
@@ -297,7 +297,7 @@ impl Decision {
         for i in 0..policies {
             let (policy, receipt) = of(i);
             more.few.push(policy);
-            more.plain_receipts.push(OwnedReceipt(receipt));
+            more.memory_receipts.push(OwnedReceipt(receipt));
         }
         more.observed = observed.map_or_else(LazyBox::empty, LazyBox::of);
         Decision::of_more(more, source)
@@ -317,9 +317,9 @@ impl Decision {
     /// Adds the receipt for a charge of a bucket or a fixed window in process. Of a hold, if nothing else was added, with what reports
     /// its end.
     #[inline(always)]
-    pub(crate) fn with_plain_receipt(
+    pub(crate) fn with_memory_receipt(
         self,
-        receipt: Option<PlainReceipt>,
+        receipt: Option<MemoryReceipt>,
         observed: impl FnOnce() -> Option<Arc<Hold>>,
     ) -> Self {
         match receipt {
@@ -428,7 +428,7 @@ impl fmt::Debug for Decision {
 }
 
 /// Every call of a limiter returns one.
-const _: () = assert!(size_of::<Decision>() <= 176);
+const _: () = assert!(size_of::<Decision>() <= 208);
 
 #[cfg(test)]
 mod tests {

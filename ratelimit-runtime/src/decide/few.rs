@@ -12,7 +12,7 @@ use crate::decide::error::{Error, Limited};
 use crate::decide::observation::Observers;
 use crate::key::PartsOfKey;
 use crate::store::decided_by::DecidedBy;
-use crate::store::{Hold, MemoryStore, PlainCharge, PlainOutcome, PlainReceipt};
+use crate::store::{Hold, MemoryReceipt, MemoryStore, PlainCharge, PlainOutcome};
 
 /// What became of two or three plain charges.
 struct Few<'a, const N: usize> {
@@ -142,9 +142,9 @@ impl<const N: usize> Few<'_, N> {
 
     /// Returns the receipt for a charge that was made, given what identifies that.
     #[inline(always)]
-    fn receipt(&self, i: usize, charge_id: ChargeId) -> PlainReceipt {
-        let (store, PlainCharge { key, spec, cost }) = (self.memory.id(), self.asked[i]);
-        PlainReceipt::new(store, *key, self.charges[i].definition.id, *spec, cost, charge_id)
+    fn receipt(&self, i: usize, charge_id: ChargeId) -> MemoryReceipt {
+        let (store, charge) = (self.memory.id(), self.charges[i]);
+        MemoryReceipt::new(store, (charge.key, charge.definition.id), charge.spec(), charge.cost, charge_id)
     }
 
     /// Returns what reports the end of the hold of a call that is admitted, if it is one and there are observers.
@@ -160,7 +160,7 @@ impl<const N: usize> FewDecision for &Few<'_, N> {
         self.outcome.admitted
     }
 
-    fn refundable(&self) -> impl Iterator<Item = (&'static Definition, PlainReceipt, Option<Arc<Hold>>)> {
+    fn refundable(&self) -> impl Iterator<Item = (&'static Definition, MemoryReceipt, Option<Arc<Hold>>)> {
         let refundable = (0..N).filter(|i| self.charges[*i].definition.attribute.refundable);
         refundable.filter_map(|i| match self.charges[i].definition {
             DefinitionRef::Static(definition) => {

@@ -368,7 +368,7 @@ impl Backend {
         self.decide_single(memory, (charge, charges.last_key(charge), charges.parts_of_only(charge)), caller)
     }
 
-    /// Decides a single charge in process, unless the call may wait, or needs a receipt that is not a plain one.
+    /// Decides a single charge in process, unless the call may wait, or more than a verdict is to be told of its key.
     fn decide_single<C: Caller>(
         &self,
         memory: &Arc<MemoryStore>,
@@ -380,16 +380,12 @@ impl Backend {
         }
         let (charge, key, parts) = asked;
         let PolicyCharge { definition, cost, .. } = *charge;
-        let has_receipt = || caller.admitted().is_none() || definition.attribute.refundable;
-        if cost == 0 || charge.wait > 0 || has_receipt() && charge.plain().is_none() {
+        if cost == 0 || charge.wait > 0 || definition.static_name().is_none() {
             return None;
         }
-        let (spec, has_receipt) = (charge.spec(), has_receipt());
-        // The receipt for a bucket that is not plain may need more numbers than a plain one has.
-        if has_receipt && spec.is_adjustable() {
-            return None;
-        }
-        let admitted = || caller.admitted().filter(|_| !has_receipt && self.observers().is_none());
+        let spec = charge.spec();
+        let is_kept = definition.attribute.refundable || self.observers().is_some();
+        let admitted = || caller.admitted().filter(|_| !is_kept);
         let verdict = match memory.decide_alone(key, spec, cost) {
             Some(SingleOutcome { now, admitted: admits, snapshot }) => {
                 if let Some(admitted) = admitted().filter(|_| admits) {

@@ -11,7 +11,7 @@ use crate::decide::error::{Error, KeptKey};
 use crate::decide::observation::Observers;
 use crate::key::{Fingerprint, PartsOfKey};
 use crate::store::decided_by::DecidedBy;
-use crate::store::{Charge, Hold, MemoryStore, PlainOutcome, PlainReceipt};
+use crate::store::{Charge, Hold, MemoryReceipt, MemoryStore, PlainOutcome};
 
 /// What became of a single charge.
 #[derive(Clone, Copy, Debug)]
@@ -131,7 +131,7 @@ impl<'a> SingleDecision<'a> {
         }
         let verdict = self.verdict();
         let decision = Decision::of_one(self.policy(&verdict), self.source, Duration::ZERO, None);
-        Ok(decision.with_plain_receipt(self.receipt(&verdict), || self.observed_hold()))
+        Ok(decision.with_memory_receipt(self.receipt(&verdict), || self.observed_hold()))
     }
 
     /// The same of a policy that is no semaphore, so that the compiler sees that there is nothing to drop.
@@ -150,7 +150,7 @@ impl<'a> SingleDecision<'a> {
         let (verdict, definition) = (self.verdict(), self.charge.definition.get());
         let policy = PolicyDecision::new(definition.name.to_shared(), definition.algorithm, true, &verdict);
         let decision = Decision::new(vec![policy], self.source, Duration::ZERO);
-        decision.with_plain_receipt(self.receipt(&verdict), || self.observed_hold())
+        decision.with_memory_receipt(self.receipt(&verdict), || self.observed_hold())
     }
 
     /// Returns the error of a call that is refused.
@@ -162,16 +162,10 @@ impl<'a> SingleDecision<'a> {
 
     /// Returns the receipt for the charge, if one was made in process.
     #[inline(always)]
-    pub(crate) fn receipt(&self, verdict: &Verdict) -> Option<PlainReceipt> {
-        let (memory, PolicyCharge { definition, cost, .. }) = (self.memory?, self.charge);
-        let spec = match self.said {
-            Said::Plain(spec, _) => *spec,
-            Said::Verdict(_) => self.charge.plain()?,
-        };
-        if !self.admitted {
-            return None;
-        }
-        Some(PlainReceipt::new(memory.id(), self.key, definition.id, spec, *cost, verdict.charge_id))
+    pub(crate) fn receipt(&self, verdict: &Verdict) -> Option<MemoryReceipt> {
+        let memory = self.memory.filter(|_| self.admitted)?;
+        let (charge, key) = (self.charge, (self.key, self.charge.definition.id));
+        Some(MemoryReceipt::new(memory.id(), key, charge.spec(), charge.cost, verdict.charge_id))
     }
 
     /// Returns what reports the end of the call to the observers, if there are any. Called once, for a call that holds permits.

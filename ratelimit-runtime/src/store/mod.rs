@@ -11,10 +11,10 @@ mod hold;
 mod judge;
 mod leases;
 mod memory;
+mod memory_receipt;
 #[cfg(ratelimits_loom)]
 #[doc(hidden)]
 pub mod models;
-mod plain_receipt;
 mod receipt;
 #[cfg(feature = "redis")]
 mod redis;
@@ -34,7 +34,7 @@ pub(crate) use leases::{Fetch, Kept, Leases, Reply};
 pub use memory::MemoryStore;
 pub(crate) use memory::Waiter;
 pub(crate) use memory::{InList, ListedCharge, PlainCharge, PlainOutcome, SingleOutcome};
-pub(crate) use plain_receipt::{OwnedReceipt, PlainReceipt};
+pub(crate) use memory_receipt::{MemoryReceipt, OwnedReceipt};
 pub(crate) use receipt::{Mirrored, Receipt, Share};
 #[cfg(feature = "redis")]
 pub use redis::Master;

@@ -6,6 +6,7 @@ use super::state::MAX_LEAD;
 use super::*;
 use crate::algorithm::state::{AdjustableGcraState, FixedWindowState, State};
 use crate::base::property_tests::config;
+use crate::policy::{LeakyBucket, Policy, SlidingWindow, TokenBucket};
 
 fn spec() -> impl Strategy<Value = AlgorithmSpec> {
     let kind = prop_oneof![Just(GcraKind::TokenBucket), Just(GcraKind::Meter), Just(GcraKind::Queue)];
@@ -127,5 +128,20 @@ proptest! {
         let plain = PlainState::of(&state.unwrap(), &spec);
         let earlier = plain.and_then(|plain| PlainSpec::of(&spec)?.decide(plain, 1, cost));
         prop_assert!(earlier.is_none());
+    }
+}
+
+#[test]
+fn what_plain_steps_cannot_hold_is_not_plain() {
+    let hour = Duration::from_secs(3600);
+    let policies: [Policy; 5] = [
+        TokenBucket::per_second(3).borrow().into(),
+        TokenBucket::new(Rate::new(1, Duration::from_nanos(1_000_000_001))).burst(3).borrow().into(),
+        TokenBucket::per_second(3).borrow().adjustable().into(),
+        LeakyBucket::draining(10, hour).adjustable().into(),
+        SlidingWindow::new(10, hour).into(),
+    ];
+    for policy in policies {
+        assert_eq!(PlainSpec::of(&policy.spec().unwrap()), None, "{policy:?}");
     }
 }

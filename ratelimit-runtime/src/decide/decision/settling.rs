@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 use super::{Decision, FEW};
 use crate::base::log::{LogBound, MINUTE, log};
 use crate::store::error::StoreError;
-use crate::store::{Corrected, PlainReceipt};
+use crate::store::{Corrected, MemoryReceipt};
 
 impl Decision {
     /// Replaces what the call was charged by what it really used, in permits, as the cost: tokens of a language model, bytes of an
@@ -91,7 +91,7 @@ impl Decision {
     }
 
     fn settle_receipts(&self, used: &[u64]) {
-        for (receipt, used) in self.plain_receipts().zip(used) {
+        for (receipt, used) in self.memory_receipts().zip(used) {
             if receipt.settle(*used) == Corrected::Cut {
                 report(&self.name(), Ok(Corrected::Cut));
             }
@@ -104,11 +104,11 @@ impl Decision {
 
     fn has_unsettled(&self) -> bool {
         let receipt = self.more.get().and_then(|more| more.receipt.get());
-        !self.plain_receipts().all(PlainReceipt::can_settle) || receipt.is_some_and(|it| it.has_unsettled())
+        !self.memory_receipts().all(MemoryReceipt::can_settle) || receipt.is_some_and(|it| it.has_unsettled())
     }
 
-    fn plain_receipts(&self) -> impl Iterator<Item = &PlainReceipt> {
-        let of_few = self.more.get().into_iter().flat_map(|more| &more.plain_receipts);
+    fn memory_receipts(&self) -> impl Iterator<Item = &MemoryReceipt> {
+        let of_few = self.more.get().into_iter().flat_map(|more| &more.memory_receipts);
         self.receipt.iter().chain(of_few.map(|receipt| &**receipt))
     }
 

@@ -155,7 +155,10 @@ impl MemoryStore {
     /// Refunds `cost` permits of the given charge, or without one, of what the key holds now.
     pub fn refund(&self, key: &Key, spec: &AlgorithmSpec, cost: u64, charge_id: Option<ChargeId>) {
         let refund = |state: &mut _, now| spec.refund(state, now, cost, charge_id);
-        if self.change_in_place(key, spec, refund).is_none() {
+        let is_plain = charge_id
+            .zip(PlainSpec::of(spec))
+            .is_some_and(|(charge_id, plain)| self.refund_plain(key.fingerprint(), &plain, cost, charge_id));
+        if !is_plain && self.change_in_place(key, spec, refund).is_none() {
             self.refund_under_lock(key, spec, refund);
         }
         self.report_refund(key);
@@ -165,15 +168,6 @@ impl MemoryStore {
     pub(crate) fn hold(self: &Arc<Self>, index: usize, charge: Charge, charge_id: ChargeId) -> Arc<Hold> {
         let (store, Charge { key, spec, cost, .. }) = (Arc::clone(self), charge);
         Arc::new(Hold::new(index, move || store.refund(&key, &spec, cost, Some(charge_id))))
-    }
-
-    /// Refunds a charge of a policy whose states are mostly plain.
-    pub(crate) fn refund_charge(&self, key: &Key, spec: &PlainSpec, cost: u64, charge_id: ChargeId) {
-        if self.refund_plain(key.fingerprint(), spec, cost, charge_id) {
-            self.report_refund(key);
-        } else {
-            self.refund(key, &spec.spec(), cost, Some(charge_id));
-        }
     }
 
     pub(crate) fn correct(&self, Correction { key, spec, cost, kind }: &Correction) -> Corrected {

@@ -19,7 +19,7 @@ use crate::decide::{Caller, FewDecision, SingleDecision};
 use crate::key::missing_key::MissingKey;
 use crate::policy::Algorithm;
 use crate::store::error::StoreError;
-use crate::store::{Corrected, Hold, OwnedReceipt, PlainOutcome, PlainReceipt, Receipt, Store};
+use crate::store::{Corrected, Hold, MemoryReceipt, OwnedReceipt, PlainOutcome, Receipt, Store};
 
 /// Why a call is refused. It is a pointer, because an error is moved several times on its way to the caller; `None` if it is made of the
 /// last refusal of the thread (`last_refusal.rs`).
@@ -39,13 +39,13 @@ pub struct Charged(Option<Box<Refundable>>);
 enum Refundable {
     Nothing,
     /// The only charge that is a hold or may be corrected, in process.
-    Plain(Correctable),
+    One(Correctable),
     /// Several such charges, in process.
     Few(Box<[Correctable]>),
     Any(Box<[(OwnedDefinition, Receipt)]>),
 }
 
-/// A plain charge of an attribute. If that is a hold, it ends as this is dropped.
+/// A charge of an attribute in process. If that is a hold, it ends as this is dropped.
 struct Correctable {
     definition: &'static Definition,
     receipt: OwnedReceipt,
@@ -103,7 +103,7 @@ impl Caller for AttributeCall {
             let first = refundable.next()?;
             // Mostly it is the only one, and then nothing is allocated.
             return charged(match refundable.next() {
-                None => Refundable::Plain(first),
+                None => Refundable::One(first),
                 Some(second) => Refundable::Few([first, second].into_iter().chain(refundable).collect()),
             });
         }
@@ -123,9 +123,9 @@ impl Caller for AttributeCall {
         // Mostly there is one, and then nothing is allocated.
         if let (Some(policy), None) = (refundable().next(), refundable().nth(1))
             && let OwnedDefinition::Static(definition) = policy.definition
-            && let Some(receipt) = acquired.plain_receipt_of(policy, store)
+            && let Some(receipt) = acquired.memory_receipt_of(policy, store)
         {
-            return charged(Refundable::Plain(Correctable::new((definition, receipt, None))));
+            return charged(Refundable::One(Correctable::new((definition, receipt, None))));
         }
         let refundable: Box<[_]> = refundable()
             .map(|policy| (policy.definition.clone(), acquired.receipt_of(policy, store)))
@@ -163,13 +163,13 @@ fn single(decision: SingleDecision<'_>) -> Option<Result<Charged, Refusal>> {
         return None;
     };
     let observed = if receipt.is_hold() { decision.observed_hold() } else { None };
-    let charge = Refundable::Plain(Correctable::new((definition, receipt, observed)));
+    let charge = Refundable::One(Correctable::new((definition, receipt, observed)));
     Some(Ok(Charged(Some(Refundable::put_into(unused, charge)))))
 }
 
 impl Correctable {
     #[inline(always)]
-    fn new((definition, receipt, observed): (&'static Definition, PlainReceipt, Option<Arc<Hold>>)) -> Self {
+    fn new((definition, receipt, observed): (&'static Definition, MemoryReceipt, Option<Arc<Hold>>)) -> Self {
         Correctable { definition, receipt: OwnedReceipt(receipt), observed }
     }
 
@@ -244,7 +244,7 @@ impl Charged {
         // Read where it is: the receipt is longer than what is done with it.
         match &mut **charged {
             Refundable::Nothing => {}
-            Refundable::Plain(charge) => charge.correct(used_of(charge.definition)),
+            Refundable::One(charge) => charge.correct(used_of(charge.definition)),
             Refundable::Few(charges) => {
                 charges.iter().for_each(|charge| charge.correct(used_of(charge.definition)));
             }

@@ -1,8 +1,8 @@
 //! Holds that a reset forgets.
 
 use super::*;
+use crate::algorithm::AlgorithmSpec;
 use crate::algorithm::holds::HoldsSpec;
-use crate::algorithm::{AlgorithmSpec, PlainSpec};
 
 /// The time does not pass, so that what comes after a reset is charged at the time of what came before.
 #[test]
@@ -11,12 +11,11 @@ fn holds_that_a_reset_forgets_release_no_others() {
     for (way, store) in [("in place", store()), ("under the lock", store().locked())] {
         let spec = AlgorithmSpec::Holds(HoldsSpec { max: 2 });
         let hold = Charge { spec, ..charge("a", 1) };
-        let plain = PlainSpec::of(&spec).unwrap();
         let take = || {
             let outcome = store.decide(std::slice::from_ref(&hold));
             outcome.admitted.then(|| outcome.verdicts[0].charge_id)
         };
-        let release = |id| store.refund_charge(&hold.key, &plain, 1, id);
+        let release = |id| store.refund(&hold.key, &hold.spec, 1, Some(id));
         let mut forgotten = vec![take().unwrap(), take().unwrap()];
         for _ in 0..3 {
             assert!(take().is_none(), "{way}");

@@ -156,12 +156,12 @@ fn refund_is_no_earlier_than_the_last_hold() {
     let calls = Interrupted::new();
     let charge = Charge { spec: AlgorithmSpec::Holds(HoldsSpec { max: 2 }), ..charge("w", 1) };
     let id = calls.decide(&charge).verdicts[0].charge_id;
-    let (spec, other) = (PlainSpec::of(&charge.spec).unwrap(), charge.clone());
+    let other = charge.clone();
     let others = move |calls: &Interrupted| {
         assert!(calls.decide(&other).admitted);
         calls.store.refund(&other.key, &other.spec, 1, None);
     };
-    calls.interrupt(10, 150, others, |store| store.refund_charge(&charge.key, &spec, 1, id));
+    calls.interrupt(10, 150, others, |store| store.refund(&charge.key, &charge.spec, 1, Some(id)));
     assert_eq!(calls.decide(&charge).verdicts[0].charge_id.at, 150);
 }
 

@@ -184,20 +184,14 @@ proptest! {
                 Step::Refund(key, cost, later) => {
                     let charge = later.and_then(|later| made[key].iter().rev().nth(later));
                     stores.iter().for_each(|store| match charge {
-                        Some((spec, cost, id)) => match PlainSpec::of(spec) {
-                            Some(plain) => store.refund_charge(&keys[key], &plain, *cost, *id),
-                            None => store.refund(&keys[key], spec, *cost, Some(*id)),
-                        },
+                        Some((spec, cost, id)) => store.refund(&keys[key], spec, *cost, Some(*id)),
                         None => store.refund(&keys[key], &specs[key], cost * bulk, None),
                     });
                 }
                 Step::Settle(key, used) => {
                     let Some((spec, cost, id)) = made[key].pop() else { continue };
                     let less = cost.saturating_sub(used);
-                    stores.iter().for_each(|store| match PlainSpec::of(&spec).filter(|_| less > 0) {
-                        Some(plain) => store.refund_charge(&keys[key], &plain, less, id),
-                        None => store.refund(&keys[key], &spec, less, Some(id)),
-                    });
+                    stores.iter().for_each(|store| store.refund(&keys[key], &spec, less, Some(id)));
                 }
                 Step::Debit(key, cost) => {
                     if specs[key].can_owe() {
