@@ -20,10 +20,15 @@ pub(crate) trait Caller {
     /// The only charge of the call was decided at once.
     fn single(&self, decision: SingleDecision<'_>) -> Self::Decision;
 
-    /// The only charge of the call is refused, which is neither observed nor logged. `None` to be told by [`single`](Self::single).
+    /// A call with few plain charges is refused, which is neither observed nor logged. `None` to be told by [`single`](Self::single) or
+    /// [`few`](Self::few).
     #[inline(always)]
-    fn refused(&self, charge: &PolicyCharge<'_>, outcome: &PlainOutcome<1>) -> Option<Self::Decision> {
-        let _ = (charge, outcome);
+    fn refused<const N: usize>(
+        &self,
+        charges: [&PolicyCharge<'_>; N],
+        outcome: &PlainOutcome<N>,
+    ) -> Option<Self::Decision> {
+        let _ = (charges, outcome);
         None
     }
 

@@ -78,7 +78,8 @@ pub struct Decision {
 struct More {
     /// Made for a single policy when somebody asks.
     listed: OnceCell<Listed>,
-    receipt: OnceCell<Receipt>,
+    /// In a box, as few decisions have it, and others would be slower by its length.
+    receipt: OnceCell<Box<Receipt>>,
     /// What a few policies said, from which the list is made.
     few: FewPolicies,
     /// The receipts for their charges.
@@ -243,18 +244,9 @@ impl Decision {
 
     /// The decision about a call that no policy counts, because all are skipped or turned off.
     pub(crate) fn unlimited() -> Self {
-        let policy = SinglePolicy {
-            name: "",
-            algorithm: Algorithm::TokenBucket,
-            admitted: true,
-            limit: u64::MAX,
-            remaining: u64::MAX,
-            retry_after: None,
-            reset_after: 0,
-        };
         let listed = OnceCell::with_value(Listed { policies: Vec::new(), reported: 0 });
         let more = LazyBox::of(More { listed, ..More::default() });
-        Decision { more, ..Decision::of_one(policy, DecidedBy::Skipped, Duration::ZERO, None) }
+        Decision { more, ..Decision::of_one(SinglePolicy::NONE, DecidedBy::Skipped, Duration::ZERO, None) }
     }
 
     /// A decision of one policy that is no shadow, with a receipt that is no hold. Allocates nothing, and compiles to nothing where it is not read.
@@ -288,16 +280,16 @@ impl Decision {
     #[inline(always)]
     pub(crate) fn of_few(
         policies: usize,
-        of: impl Fn(usize) -> (SinglePolicy, MemoryReceipt),
+        said: impl Fn(usize) -> SinglePolicy,
+        receipt: impl Fn(usize) -> MemoryReceipt,
         source: DecidedBy,
         observed: Option<ObservedHolds>,
     ) -> Self {
         let mut more = Box::<More>::default();
         // Not by an iterator, of which the compiler makes copies.
         for i in 0..policies {
-            let (policy, receipt) = of(i);
-            more.few.push(policy);
-            more.memory_receipts.push(OwnedReceipt(receipt));
+            more.few.push(said(i));
+            more.memory_receipts.push(OwnedReceipt(receipt(i)));
         }
         more.observed = observed.map_or_else(LazyBox::empty, LazyBox::of);
         Decision::of_more(more, source)
@@ -337,6 +329,7 @@ impl Decision {
 
     /// Adds any other receipt.
     pub(crate) fn with_receipt(self, receipt: Receipt) -> Self {
+        let receipt = Box::new(receipt);
         if let Some(more) = self.more.get() {
             more.receipt.get_or_init(|| receipt);
             return self;
@@ -410,6 +403,17 @@ impl PolicyDecision {
 }
 
 impl SinglePolicy {
+    /// What a call hears that no policy counts.
+    pub(crate) const NONE: Self = SinglePolicy {
+        name: "",
+        algorithm: Algorithm::TokenBucket,
+        admitted: true,
+        limit: u64::MAX,
+        remaining: u64::MAX,
+        retry_after: None,
+        reset_after: 0,
+    };
+
     #[inline]
     pub(crate) fn new(name: &'static str, algorithm: Algorithm, verdict: &Verdict) -> Self {
         let Verdict { admitted, limit, remaining, retry_after, reset_after, .. } = *verdict;

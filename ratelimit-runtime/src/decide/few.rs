@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::charges::{Charges, PolicyCharge};
-use crate::algorithm::{ChargeId, PlainSpec, Verdict};
+use crate::algorithm::{PlainSpec, Verdict};
 use crate::decide::backend::Backend;
 use crate::decide::caller::{Caller, FewDecision};
 use crate::decide::decision::{Decision, ObservedHolds, SinglePolicy};
@@ -74,7 +74,16 @@ impl Backend {
                 }
                 Some(admitted)
             }
-            None => Some(self.finish_few(few, charges, caller)),
+            None => {
+                if !outcome.admitted
+                    && self.observers().is_none()
+                    && !Error::logs_limited()
+                    && let Some(refused) = caller.refused(few.charges, outcome)
+                {
+                    return Some(refused);
+                }
+                Some(self.finish_few(few, charges, caller))
+            }
         }
     }
 
@@ -133,17 +142,16 @@ impl<const N: usize> Few<'_, N> {
         spec.verdict(numbers.limit(**spec), snapshots[i], now, charged, admits[i])
     }
 
-    /// Returns it as callers see it, and what identifies the charge.
+    /// Returns it as callers see it.
     #[inline(always)]
-    fn said(&self, i: usize) -> (SinglePolicy, ChargeId) {
-        let verdict = self.verdict(i);
-        (self.charges[i].definition.said(&verdict), verdict.charge_id)
+    fn said(&self, i: usize) -> SinglePolicy {
+        self.charges[i].definition.said(&self.verdict(i))
     }
 
-    /// Returns the receipt for a charge that was made, given what identifies that.
+    /// Returns the receipt for a charge that was made.
     #[inline(always)]
-    fn receipt(&self, i: usize, charge_id: ChargeId) -> MemoryReceipt {
-        let (store, charge) = (self.memory.id(), self.charges[i]);
+    fn receipt(&self, i: usize) -> MemoryReceipt {
+        let (store, charge, charge_id) = (self.memory.id(), self.charges[i], self.verdict(i).charge_id);
         MemoryReceipt::new(store, (charge.key, charge.definition.id), charge.spec(), charge.cost, charge_id)
     }
 
@@ -163,9 +171,7 @@ impl<const N: usize> FewDecision for &Few<'_, N> {
     fn refundable(&self) -> impl Iterator<Item = (&'static Definition, MemoryReceipt, Option<Arc<Hold>>)> {
         let refundable = (0..N).filter(|i| self.charges[*i].definition.attribute.refundable);
         refundable.filter_map(|i| match self.charges[i].definition {
-            DefinitionRef::Static(definition) => {
-                Some((definition, self.receipt(i, self.verdict(i).charge_id), self.observed(i)))
-            }
+            DefinitionRef::Static(definition) => Some((definition, self.receipt(i), self.observed(i))),
             DefinitionRef::Counted(_) => {
                 debug_assert!(false, "the definition of an attribute lives as long as the process");
                 None
@@ -174,18 +180,15 @@ impl<const N: usize> FewDecision for &Few<'_, N> {
     }
 
     fn into_decision(self) -> Decision {
-        let of = |i: usize| {
-            let (said, charge_id) = self.said(i);
-            (said, self.receipt(i, charge_id))
-        };
         let observed = self.seen.map(|_| (0..N).filter_map(|i| self.observed(i)).collect());
-        Decision::of_few(N, of, DecidedBy::Memory, observed.filter(|it: &ObservedHolds| !it.is_empty()))
+        let observed = observed.filter(|it: &ObservedHolds| !it.is_empty());
+        Decision::of_few(N, |i| self.said(i), |i| self.receipt(i), DecidedBy::Memory, observed)
     }
 
     #[inline(always)]
     fn into_error(self) -> (Option<usize>, Error) {
         let key = |reported: usize| self.seen.map(|(_, parts)| parts[reported]);
-        let (limited, reported) = Limited::of_few(N, |i| self.said(i).0, DecidedBy::Memory, key);
+        let (limited, reported) = Limited::of_few(N, |i| self.said(i), DecidedBy::Memory, key);
         (self.charges[reported].definition.attribute.index, Error::limited(limited))
     }
 }

@@ -214,14 +214,15 @@ impl Backend {
         caller.failed(blocked.charge.definition.attribute.index, decision.into_error())
     }
 
-    /// Finishes the decision about a single charge: reports it, and makes what the caller sees.
+    /// Finishes the decision about a single charge: reports it, and makes what the caller sees. `Some`, so
+    /// that nobody who passes it on has to move it.
     #[inline(never)]
     fn finish_single<'a, C: Caller>(
         &'a self,
         mut decision: SingleDecision<'a>,
         parts: PartsOfKey<'a>,
         caller: &C,
-    ) -> C::Decision {
+    ) -> Option<C::Decision> {
         if let Some(observers) = self.observers() {
             decision.observe(observers, parts);
             if decision.charge.definition.attribute.notify_at.is_some()
@@ -233,7 +234,7 @@ impl Backend {
         if decision.charge.shadow && !decision.admitted {
             decision.charge.definition.log_shadow_refusal();
         }
-        caller.single(decision)
+        Some(caller.single(decision))
     }
 
     /// Decides a call with any charges, whose keys are complete. A single one has been tried alone before.
@@ -250,9 +251,10 @@ impl Backend {
         }
         if let Some((charge, key)) = charges.single()
             && let Some(verdict) = &self.known_remotely(charge, key)
+            && let known = SingleDecision::known(charge, key, verdict)
+            && let Some(decision) = self.finish_single(known, charges.parts_of(charge), caller)
         {
-            let known = SingleDecision::known(charge, key, verdict);
-            return Ok(self.finish_single(known, charges.parts_of(charge), caller));
+            return Ok(decision);
         }
         let Some(endpoint) = self.primary() else { return Ok(skip(&self.filled(charges), caller)) };
         if let Store::Redis(_) = endpoint.store {
@@ -398,7 +400,7 @@ impl Backend {
         if !verdict.admitted && !definition.attribute.penalty.is_empty() {
             return None;
         }
-        Some(self.finish_single(SingleDecision::in_process(memory, charge, key, &verdict), parts, caller))
+        self.finish_single(SingleDecision::in_process(memory, charge, key, &verdict), parts, caller)
     }
 
     /// Makes the charges of an attribute's call in process, if all are admitted at once, and nothing has to be kept or told of

@@ -216,7 +216,7 @@ impl Backend {
             && !charge.shadow
             && self.observers().is_none()
             && !Error::logs_limited()
-            && let Some(refused) = caller.refused(charge, outcome)
+            && let Some(refused) = caller.refused([charge], outcome)
         {
             return Some(refused);
         }
@@ -244,7 +244,7 @@ impl Backend {
         };
         let decision = SingleDecision::of_plain(memory, charge, key, (spec, outcome));
         if self.observers().is_some() || charge.shadow {
-            return Some(self.finish_single(decision, parts(), caller));
+            return self.finish_single(decision, parts(), caller);
         }
         Some(caller.single(decision))
     }

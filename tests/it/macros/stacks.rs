@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ratelimits::{
     Algorithm, Error, FixedWindow, Limiter, OnStoreError, Registry, SlidingWindow, TokenBucket, count_limit,
-    rate_limit, window_limit,
+    funnel_limit, rate_limit, window_limit,
 };
 use redis::FromRedisValue;
 
@@ -126,6 +126,60 @@ fn reported_policy_picks_the_fallback() {
             assert_eq!(with_fallbacks(a, b, c).await, output, "{limits:?}");
         }
     });
+}
+
+#[rate_limit("3/day", 3, name = "stacks.few.bucket", key = id, cost = cost)]
+#[count_limit(4, "1d", name = "stacks.few.count", key = id, cost = cost)]
+#[funnel_limit(capacity = 5, drain = "1d", name = "stacks.few.funnel", key = id, cost = cost)]
+async fn few(id: u64, cost: u64) -> Result<(), Error> {
+    Ok(())
+}
+
+#[rate_limit("3/day", 3, key = id, cost = cost, fallback = |_| "stacks.few.bucket")]
+#[count_limit(4, "1d", key = id, cost = cost, fallback = |_| "stacks.few.count")]
+#[funnel_limit(capacity = 5, drain = "1d", key = id, cost = cost, fallback = |_| "stacks.few.funnel")]
+async fn few_with_fallbacks(id: u64, cost: u64) -> &'static str {
+    "body"
+}
+
+/// What each policy says once three permits are taken: the policy that refuses the call for the longest time, and then whether each
+/// admits it.
+const FEW: [(u64, &str, [bool; 3]); 4] = [
+    (1, "stacks.few.bucket", [false, true, true]),
+    (2, "stacks.few.count", [false, false, true]),
+    (4, "stacks.few.bucket", [false, false, false]),
+    (6, "stacks.few.funnel", [false, false, false]),
+];
+
+async fn refused_stack_says_what_each_policy_says(registry: &Registry) {
+    registry.scope(few(1, 3)).await.unwrap();
+    assert_eq!(registry.scope(few_with_fallbacks(1, 3)).await, "body");
+    for (cost, reported, admitted) in FEW {
+        let Err(Error::Limited(limited)) = registry.scope(few(1, cost)).await else { panic!("{cost}") };
+        assert_eq!((limited.policy(), limited.decision().waited), (reported, Duration::ZERO), "{cost}");
+        let policies = limited.decision().policies();
+        let said = policies
+            .iter()
+            .map(|policy| (&*policy.policy, policy.limit, policy.remaining))
+            .collect::<Vec<_>>();
+        assert_eq!(
+            said,
+            [("stacks.few.bucket", 3, 0), ("stacks.few.count", 4, 1), ("stacks.few.funnel", 5, 2)]
+        );
+        let admits: Vec<_> = policies.iter().map(|policy| policy.admitted).collect();
+        assert_eq!(admits, admitted, "{cost}");
+        let longest = policies.iter().filter(|policy| !policy.admitted).map(|policy| policy.retry_after);
+        let is_never = cost > 3;
+        assert_eq!(limited.decision().retry_after, longest.max().flatten().filter(|_| !is_never), "{cost}");
+        assert_eq!(registry.scope(few_with_fallbacks(1, cost)).await, reported, "{cost}");
+    }
+}
+
+#[tokio::test]
+async fn refused_stacks_say_the_same_on_each_store_and_to_observers() {
+    on_each_registry(async |registry, _| refused_stack_says_what_each_policy_says(&registry).await).await;
+    let observed = Registry::builder().observer(|_| {}).in_memory();
+    refused_stack_says_what_each_policy_says(&observed).await;
 }
 
 #[count_limit(5, "1d", key = id, shadow, fallback = |_| unreachable!("shadow policies never refuse"))]

@@ -92,8 +92,12 @@ impl Caller for AttributeCall {
     }
 
     #[inline(always)]
-    fn refused(&self, charge: &PolicyCharge<'_>, outcome: &PlainOutcome<1>) -> Option<Self::Decision> {
-        LastRefusal::set(charge, outcome).then_some(Some(Err(Refusal(None))))
+    fn refused<const N: usize>(
+        &self,
+        charges: [&PolicyCharge<'_>; N],
+        outcome: &PlainOutcome<N>,
+    ) -> Option<Self::Decision> {
+        LastRefusal::set(charges, outcome).then_some(Some(Err(Refusal(None))))
     }
 
     #[inline(always)]

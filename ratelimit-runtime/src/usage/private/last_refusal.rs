@@ -1,14 +1,14 @@
-//! What the last refusal of a thread by a single policy is made of. Under a flood most calls are refused, so their error is made where it
-//! is returned, and not moved there.
+//! What the last refusal of a thread is made of, if few policies decided the call. Under a flood most calls are refused, so their error is
+//! made where it is returned, and not moved there.
 
 use std::cell::Cell;
 
 use crate::algorithm::PlainSnapshot;
 use crate::base::coop::count_refusal;
 use crate::decide::charges::PolicyCharge;
+use crate::decide::decision::{FEW, SinglePolicy};
 use crate::decide::definition::{ChargeNumbers, Definition, DefinitionRef};
 use crate::decide::error::{Error, KeptKey, Limited};
-use crate::key::missing_key::MissingKey;
 use crate::store::PlainOutcome;
 use crate::store::decided_by::DecidedBy;
 
@@ -17,60 +17,115 @@ use crate::store::decided_by::DecidedBy;
 ///
 /// A cell for each number: a copy would read together what was written apart, which is slow.
 pub(super) struct LastRefusal {
+    now: Cell<u64>,
+    policies: Cell<usize>,
+    charges: [LastCharge; FEW],
+}
+
+/// What one of the policies read, and whether it admits the call.
+struct LastCharge {
     definition: Cell<Option<&'static Definition>>,
     cost: Cell<u64>,
-    now: Cell<u64>,
+    admits: Cell<bool>,
     snapshot: Cell<PlainSnapshot>,
 }
 
 thread_local! {
     static LAST: LastRefusal = const {
-        LastRefusal {
-            definition: Cell::new(None),
-            cost: Cell::new(0),
-            now: Cell::new(0),
-            snapshot: Cell::new(PlainSnapshot::UNUSED),
-        }
+        LastRefusal { now: Cell::new(0), policies: Cell::new(0), charges: [const { LastCharge::unused() }; FEW] }
     };
 }
 
 impl LastRefusal {
-    /// Sets it for a charge that is refused. Returns false, and sets nothing, if the error needs more than this.
+    /// Sets it for a call with these charges that is refused. Returns false if the error needs more than this.
     #[inline(always)]
-    pub(super) fn set(charge: &PolicyCharge<'_>, outcome: &PlainOutcome<1>) -> bool {
-        let (DefinitionRef::Static(definition), ChargeNumbers::Literal(_) | ChargeNumbers::ByKey(..)) =
-            (charge.definition, &charge.numbers)
-        else {
-            return false;
+    pub(super) fn set<const N: usize>(charges: [&PolicyCharge<'_>; N], outcome: &PlainOutcome<N>) -> bool {
+        const { assert!(N <= FEW) };
+        let is_literal = |charge: &PolicyCharge<'_>| {
+            matches!(charge.definition, DefinitionRef::Static(_))
+                && matches!(charge.numbers, ChargeNumbers::Literal(_) | ChargeNumbers::ByKey(..))
         };
+        if !charges.iter().all(|charge| is_literal(charge)) {
+            return false;
+        }
         count_refusal();
         LAST.with(|last| {
-            last.definition.set(Some(definition));
-            last.cost.set(charge.cost);
             last.now.set(outcome.now);
-            last.snapshot.set(outcome.snapshots[0]);
+            last.policies.set(N);
+            for (i, charge) in charges.into_iter().enumerate() {
+                let LastCharge { definition, cost, admits, snapshot } = &last.charges[i];
+                if let DefinitionRef::Static(of) = charge.definition {
+                    definition.set(Some(of));
+                }
+                cost.set(charge.cost);
+                admits.set(outcome.admits[i]);
+                snapshot.set(outcome.snapshots[i]);
+            }
         });
         true
     }
 
     /// Returns the index of the attribute whose policy refused.
     pub(super) fn policy() -> Option<usize> {
-        LAST.with(|last| last.definition.get()?.attribute.index)
+        LAST.with(|last| {
+            let mut refusing = (0..last.policies.get()).filter(|i| !last.charges[*i].admits.get());
+            // Mostly it is the only one.
+            let reported = match (refusing.next(), refusing.next()) {
+                (Some(only), None) => only,
+                _ => last.limited().1,
+            };
+            last.charges[reported].definition.get()?.attribute.index
+        })
     }
 
     /// Returns the error.
     #[inline(always)]
     pub(super) fn error() -> Error {
-        let (definition, cost, now, snapshot) =
-            LAST.with(|last| (last.definition.get(), last.cost.get(), last.now.get(), last.snapshot.get()));
-        // All that were set have both.
-        let Some((definition, numbers, plain)) = definition.and_then(|definition| {
-            let numbers = definition.literal()?;
-            Some((definition, numbers, numbers.plain?))
-        }) else {
-            return Error::MissingKey(MissingKey::Part);
-        };
-        let verdict = plain.verdict(numbers.limit, snapshot, now, cost, false);
-        Error::Limited(Limited::of_one(definition.said(&verdict), DecidedBy::Memory, KeptKey::none()))
+        let (policies, now, first) =
+            LAST.with(|last| (last.policies.get(), last.now.get(), last.charges[0].read()));
+        Error::Limited(match policies {
+            1 => Limited::of_one(said(first, now, false), DecidedBy::Memory, KeptKey::none()),
+            _ => LAST.with(LastRefusal::limited).0,
+        })
     }
+
+    /// Returns what a few policies refused, and which of them is reported.
+    #[inline(never)]
+    fn limited(&self) -> (Limited, usize) {
+        let said = |i: usize| said(self.charges[i].read(), self.now.get(), self.charges[i].admits.get());
+        Limited::of_few(self.policies.get(), said, DecidedBy::Memory, |_| None)
+    }
+}
+
+/// What a policy was asked, and what it read.
+type Asked = (Option<&'static Definition>, u64, PlainSnapshot);
+
+impl LastCharge {
+    const fn unused() -> Self {
+        LastCharge {
+            definition: Cell::new(None),
+            cost: Cell::new(0),
+            admits: Cell::new(false),
+            snapshot: Cell::new(PlainSnapshot::UNUSED),
+        }
+    }
+
+    #[inline(always)]
+    fn read(&self) -> Asked {
+        (self.definition.get(), self.cost.get(), self.snapshot.get())
+    }
+}
+
+/// Returns what a policy says, given whether it admits the call. If it does, it reports the state as it is.
+#[inline(always)]
+fn said((definition, cost, snapshot): Asked, now: u64, admits: bool) -> SinglePolicy {
+    let Some((definition, numbers, plain)) = definition.and_then(|definition| {
+        let numbers = definition.literal()?;
+        Some((definition, numbers, numbers.plain?))
+    }) else {
+        debug_assert!(false, "each charge that was set has both");
+        return SinglePolicy::NONE;
+    };
+    let cost = if admits { 0 } else { cost };
+    definition.said(&plain.verdict(numbers.limit, snapshot, now, cost, admits))
 }
