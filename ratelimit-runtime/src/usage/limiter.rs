@@ -9,8 +9,8 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub(crate) use self::acquire::LimiterCaller;
 use self::acquire::{Acquire, LimiterCall};
+pub(crate) use self::acquire::{LimiterCaller, Pending};
 pub use self::charge::Charge;
 use crate::base::invalid_policy::InvalidPolicy;
 use crate::decide::backend::Backend;

@@ -29,10 +29,13 @@ pub(super) struct Acquire<'a, K, M> {
     call: LimiterCall<'a>,
     /// `None` once it is polled.
     key: Option<K>,
-    /// The call, while something has to be awaited.
-    pending: Option<AcquireFuture>,
+    pending: Pending,
     marker: PhantomData<fn() -> M>,
 }
+
+/// A call of limiters, while something has to be awaited.
+#[derive(Default)]
+pub(crate) struct Pending(Option<AcquireFuture>);
 
 /// What a call of a limiter asks, except for its key.
 #[derive(Clone, Copy)]
@@ -84,7 +87,7 @@ impl Caller for LimiterCaller {
 impl<'a, M, K: IntoKey<M>> Acquire<'a, K, M> {
     #[inline]
     pub(super) fn new(call: LimiterCall<'a>, key: K) -> Self {
-        Acquire { call, key: Some(key), pending: None, marker: PhantomData }
+        Acquire { call, key: Some(key), pending: Pending::default(), marker: PhantomData }
     }
 }
 
@@ -94,7 +97,7 @@ impl<M, K: IntoKey<M>> Future for Acquire<'_, K, M> {
     #[inline(always)]
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let acquire = self.get_mut();
-        let Some(key) = &acquire.key else { return acquire.poll_pending(context) };
+        let Some(key) = &acquire.key else { return acquire.pending.poll(acquire.call.backend, context) };
         match acquire.call.decide_plain(key) {
             Ok(decision) => {
                 acquire.key = None;
@@ -113,24 +116,38 @@ impl<M, K: IntoKey<M>> Acquire<'_, K, M> {
             ready!(poll_spend(context));
         }
         let Some(key) = self.key.take() else { return Poll::Pending };
-        match self.call.decide(hashed, &key) {
+        let (hashed, parts) = self.call.or_known(hashed, &key);
+        // Returned from here, as a match that it passes through would move it.
+        if let Some(decision) = self.call.decide_known(hashed, &parts) {
+            return Poll::Ready(decision);
+        }
+        match self.call.decide_others(hashed, parts, &key) {
             Ok(decision) => Poll::Ready(decision),
             Err(request) => {
-                self.pending = Some(request.start());
-                self.poll_pending(context)
+                self.pending = Pending::start(request);
+                self.pending.poll(self.call.backend, context)
             }
         }
     }
 }
 
-impl<K, M> Acquire<'_, K, M> {
+impl Pending {
+    /// Sends a request.
+    pub(crate) fn start(request: PendingRequest<'_>) -> Self {
+        Pending(Some(request.start()))
+    }
+
     #[cold]
-    fn poll_pending(&mut self, context: &mut Context<'_>) -> Poll<Result<Decision, Error>> {
+    pub(crate) fn poll(
+        &mut self,
+        backend: &Backend,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<Decision, Error>> {
         // As an async function does.
-        let pending = self.pending.as_mut().expect("the future was polled after it had completed");
+        let pending = self.0.as_mut().expect("the future was polled after it had completed");
         let result = ready!(Pin::new(&mut *pending).poll(context));
-        self.pending = None;
-        Poll::Ready(self.call.backend.finish(result, &LimiterCaller))
+        self.0 = None;
+        Poll::Ready(backend.finish(result, &LimiterCaller))
     }
 }
 
@@ -185,11 +202,11 @@ impl<'a> LimiterCall<'a> {
         hashed: Hashed,
         key: &impl IntoKey<M>,
     ) -> Result<Result<Decision, Error>, PendingRequest<'a>> {
-        let (hashed, parts) = match hashed {
-            Some(_) => (hashed, KeyParts::default()),
-            None => self.known(key),
-        };
-        self.decide_known(hashed, parts, key)
+        let (hashed, parts) = self.or_known(hashed, key);
+        match self.decide_known(hashed, &parts) {
+            Some(decision) => Ok(decision),
+            None => self.decide_others(hashed, parts, key),
+        }
     }
 
     /// Returns what a call without cost finds, or the request, if it has to be awaited.
@@ -236,31 +253,42 @@ impl<'a> LimiterCall<'a> {
     /// Refuses a call without a key.
     #[cfg(feature = "web")]
     pub(super) fn refuse(&self, missing: MissingKey) -> Result<(), Error> {
-        let decided = self.decide_known(Some(Err(missing)), KeyParts::default(), &());
+        let decided = self.decide_others(Some(Err(missing)), KeyParts::default(), &());
         decided.map_or(Ok(()), |decision| decision.map(drop))
     }
 
-    /// Decides a call whose key was hashed if the policy is as it is written.
+    /// Decides a call whose key was hashed, as the policy is as it is written, in process, if nothing has to be awaited.
     #[inline(always)]
-    fn decide_known<M>(
+    fn decide_known(&self, hashed: Hashed, parts: &KeyParts) -> Option<Result<Decision, Error>> {
+        let Some(Ok(key)) = hashed else { return None };
+        self.backend.decide_one(&self.charge(key), key, parts, &LimiterCaller)
+    }
+
+    /// Decides any other call.
+    fn decide_others<M>(
         &self,
         hashed: Hashed,
         parts: KeyParts,
         key: &impl IntoKey<M>,
     ) -> Result<Result<Decision, Error>, PendingRequest<'a>> {
-        if let Some(Ok(key)) = hashed {
-            let charge = self.charge(key);
-            return match self.backend.decide_one(&charge, key, &parts, &LimiterCaller) {
-                Some(decision) => Ok(decision),
-                None => self.backend.decide_any(&mut Charges::of(charge, parts), &LimiterCaller),
-            };
-        }
         let mut charges = self.charges(hashed, parts, key);
+        if let Some(Ok(_)) = hashed {
+            return self.backend.decide_any(&mut charges, &LimiterCaller);
+        }
         if charges.is_empty() && self.cost > 0 {
             // It is turned off.
             charges = LimiterCall { cost: 0, ..*self }.charges_of(&());
         }
         self.backend.decide(&mut charges, &LimiterCaller)
+    }
+
+    /// Hashes the key unless that is done.
+    #[inline(always)]
+    fn or_known<M>(&self, hashed: Hashed, key: &impl IntoKey<M>) -> (Hashed, KeyParts) {
+        match hashed {
+            Some(_) => (hashed, KeyParts::default()),
+            None => self.known(key),
+        }
     }
 
     /// Hashes the key if the policy is as it is written, and keeps its parts if they may be wanted.

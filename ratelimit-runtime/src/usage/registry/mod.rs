@@ -1,5 +1,6 @@
 //! Registries: where limits are decided, and the limiters that are decided there.
 
+mod acquire_all;
 mod builder;
 mod cache;
 pub(crate) mod current;
@@ -17,24 +18,18 @@ pub use builder::RegistryBuilder;
 pub use current::install;
 
 use std::fmt;
-use std::future::poll_fn;
+use std::future::Future;
 use std::sync::Arc;
 #[cfg(feature = "overrides")]
 use std::sync::OnceLock;
 
-use smallvec::SmallVec;
-
-use crate::base::coop::poll_spend;
-use crate::base::invalid_policy::InvalidPolicy;
 use crate::decide::backend::Backend;
-use crate::decide::backend::failover::PendingRequest;
-use crate::decide::charges::Charges;
 use crate::decide::decision::Decision;
 use crate::decide::error::Error;
 use crate::decide::health::StoreHealth;
 use crate::policy::Policy;
-use crate::store::INLINE;
-use crate::usage::limiter::{Charge, Limiter, LimiterCaller};
+use crate::usage::limiter::{Charge, Limiter};
+use acquire_all::AcquireAll;
 use cache::LimiterCache;
 #[cfg(feature = "overrides")]
 use watch::Watch;
@@ -99,19 +94,11 @@ impl Registry {
     /// assert_eq!(burst.peek("ann").await?.remaining, 3);
     /// # Ok(()) }
     /// ```
-    pub async fn try_acquire_all(
+    pub fn try_acquire_all(
         &self,
         charges: impl IntoIterator<Item = Charge>,
-    ) -> Result<Decision, Error> {
-        match self.decide_all(charges) {
-            Ok(decision) => {
-                if decision.is_err() {
-                    poll_fn(poll_spend).await;
-                }
-                decision
-            }
-            Err(request) => self.0.backend.finish(request.start().await, &LimiterCaller),
-        }
+    ) -> impl Future<Output = Result<Decision, Error>> {
+        AcquireAll::new(self, charges.into_iter())
     }
 
     /// Returns the health of the store, as seen by the calls of this process: for dashboards and alerts.
@@ -139,40 +126,6 @@ impl Registry {
             #[cfg(feature = "overrides")]
             watch: OnceLock::new(),
         }))
-    }
-
-    /// Decides charges of limiters. Returns the request, if it has to be awaited.
-    #[inline]
-    fn decide_all(
-        &self,
-        charges: impl IntoIterator<Item = Charge>,
-    ) -> Result<Result<Decision, Error>, PendingRequest<'_>> {
-        let mut list = SmallVec::<[Charge; INLINE]>::new();
-        // Moved once, into the list.
-        charges.into_iter().for_each(|charge| list.push(charge));
-        if let [charge] = &*list
-            && let Some(decision) = charge.decide_alone(&self.0.backend)
-        {
-            return Ok(decision);
-        }
-        self.decide_list(&list)
-    }
-
-    fn decide_list(&self, list: &[Charge]) -> Result<Result<Decision, Error>, PendingRequest<'_>> {
-        let backend = &self.0.backend;
-        let mut call = Charges::new(backend.keeps_parts());
-        for is_free in [false, true] {
-            // A limiter that an operator has turned off decides nothing, unless all are off.
-            if call.is_empty()
-                && let Err(invalid) = list.iter().try_for_each(|it| it.add_to(&mut call, backend, is_free))
-            {
-                return Ok(Err(invalid.into()));
-            }
-        }
-        if call.is_empty() {
-            return Ok(Err(InvalidPolicy::new("charges", "are empty; pass at least one").into()));
-        }
-        backend.decide(&mut call, &LimiterCaller)
     }
 }
 

@@ -1,0 +1,94 @@
+//! A call of several limiters, all or nothing. Its first poll decides it, unless something has to be awaited.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use smallvec::SmallVec;
+
+use super::Registry;
+use crate::base::coop::{is_due, poll_spend};
+use crate::base::invalid_policy::InvalidPolicy;
+use crate::decide::backend::failover::PendingRequest;
+use crate::decide::charges::Charges;
+use crate::decide::decision::Decision;
+use crate::decide::error::Error;
+use crate::store::INLINE;
+use crate::usage::limiter::{Charge, LimiterCaller, Pending};
+
+/// A call of several limiters. An async function would move what it is passed twice before it reads that.
+#[must_use = "futures do nothing unless polled"]
+pub(super) struct AcquireAll<'a, I> {
+    registry: &'a Registry,
+    /// Asked once the call is polled.
+    charges: I,
+    is_polled: bool,
+    pending: Pending,
+}
+
+impl<'a, I: Iterator<Item = Charge>> AcquireAll<'a, I> {
+    #[inline]
+    pub(super) fn new(registry: &'a Registry, charges: I) -> Self {
+        AcquireAll { registry, charges, is_polled: false, pending: Pending::default() }
+    }
+
+    /// Decides the charges. Returns the request, if it has to be awaited.
+    #[inline]
+    fn decide(&mut self) -> Result<Result<Decision, Error>, PendingRequest<'a>> {
+        let mut list = SmallVec::<[Charge; INLINE]>::new();
+        // Moved once, into the list.
+        self.charges.by_ref().for_each(|charge| list.push(charge));
+        if let [charge] = &*list
+            && let Some(decision) = charge.decide_alone(self.registry.backend())
+        {
+            return Ok(decision);
+        }
+        decide_list(self.registry, &list)
+    }
+}
+
+impl<I: Iterator<Item = Charge>> Future for AcquireAll<'_, I> {
+    type Output = Result<Decision, Error>;
+
+    #[inline]
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let call = self.get_mut();
+        if call.is_polled {
+            return call.pending.poll(call.registry.backend(), context);
+        }
+        if is_due() {
+            ready!(poll_spend(context));
+        }
+        call.is_polled = true;
+        match call.decide() {
+            Ok(decision) => Poll::Ready(decision),
+            Err(request) => {
+                call.pending = Pending::start(request);
+                call.pending.poll(call.registry.backend(), context)
+            }
+        }
+    }
+}
+
+/// Nothing in it is pinned: the charges are moved, and so may be the request.
+impl<I> Unpin for AcquireAll<'_, I> {}
+
+fn decide_list<'a>(
+    registry: &'a Registry,
+    list: &[Charge],
+) -> Result<Result<Decision, Error>, PendingRequest<'a>> {
+    let backend = registry.backend();
+    let mut call = Charges::new(backend.keeps_parts());
+    for is_free in [false, true] {
+        // A limiter that an operator has turned off decides nothing, unless all are off.
+        if call.is_empty()
+            && let Err(invalid) = list.iter().try_for_each(|it| it.add_to(&mut call, backend, is_free))
+        {
+            return Ok(Err(invalid.into()));
+        }
+    }
+    if call.is_empty() {
+        return Ok(Err(InvalidPolicy::new("charges", "are empty; pass at least one").into()));
+    }
+    backend.decide(&mut call, &LimiterCaller)
+}
