@@ -238,6 +238,29 @@ async fn hostile_keys_do_not_collide() {
 }
 
 #[tokio::test]
+async fn limiters_with_long_names_decide_like_others() {
+    let long = "x".repeat(1_000);
+    let policies: [Policy; 3] = [
+        SlidingWindow::new(2, 60 * MINUTE).into(),
+        SlidingWindow::new(2, 60 * MINUTE).precision(MINUTE).into(),
+        TokenBucket::new("2/d".parse().unwrap()).burst(2).interval_refill().into(),
+    ];
+    on_each_registry(async |registry, _| {
+        for (i, policy) in policies.into_iter().enumerate() {
+            let name = format!("{long}{i}");
+            let limiter = registry.limiter(&name, policy).unwrap();
+            let decision = limiter.try_acquire_n("a", 2).await.unwrap();
+            assert_eq!((&*decision.policies()[0].policy, decision.remaining), (&*name, 0));
+            let Err(Error::Limited(limited)) = limiter.try_acquire("a").await else { panic!("{i}") };
+            assert_eq!((limited.policy(), limited.algorithm()), (&*name, policy.algorithm()));
+            decision.refund().await.unwrap();
+            assert_eq!(limiter.peek("a").await.unwrap().remaining, 2, "{i}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn unlimited_registry_refuses_nothing() {
     let registry = Registry::unlimited();
     let limiter = limiter(&registry, "off", 1);

@@ -59,6 +59,12 @@ async fn named() -> Result<(), Error> {
     Ok(())
 }
 
+#[count_limit(1, "1d", name = "first", key = user)]
+#[rate_limit(rate = "1/d", burst = 5, name = "second", key = user)]
+async fn named_stack(user: u64) -> Result<(), Error> {
+    Ok(())
+}
+
 #[rate_limit(rate = "1/d", burst = 1, name = "other")]
 async fn otherwise_named() -> Result<(), Error> {
     Ok(())
@@ -89,8 +95,10 @@ async fn refusals_that_let_other_tasks_run_stay_what_they_are() {
             yield_now().await;
         }
     });
+    named_stack(1).await.unwrap();
     for _ in 0..CALLS {
         assert_eq!(policy(named().await), "one");
+        assert_eq!(policy(named_stack(1).await), "first");
     }
     other.abort();
     assert!(other.await.unwrap_err().is_cancelled());
@@ -123,6 +131,9 @@ async fn refused_calls_of_limiters_let_other_tasks_run() {
         let all =
             async || drop(registry.try_acquire_all([plain.charge(()), other.charge(())]).await.unwrap_err());
         assert!(turns(all).await >= TURNS);
+        let none =
+            async || assert!(registry.try_acquire_all([]).await.is_err_and(|error| !error.is_limited()));
+        assert!(turns(none).await >= TURNS);
     }
 }
 

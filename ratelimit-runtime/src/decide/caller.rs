@@ -20,7 +20,7 @@ pub(crate) trait Caller {
     /// The only charge of the call was decided at once.
     fn single(&self, decision: SingleDecision<'_>) -> Self::Decision;
 
-    /// A call with few plain charges is refused, which is neither observed nor logged. `None` to be told by [`single`](Self::single) or
+    /// A call with one to three plain charges is refused, which is neither observed nor logged. `None` to be told by [`single`](Self::single) or
     /// [`few`](Self::few).
     #[inline(always)]
     fn refused<const N: usize>(

@@ -306,7 +306,7 @@ impl Decision {
         Decision { single: None, more: LazyBox::of(more), ..one }
     }
 
-    /// Adds the receipt for a charge of a bucket or a fixed window in process. Of a hold, if nothing else was added, with what reports
+    /// Adds the receipt for a charge in process. Of a hold, if nothing else was added, with what reports
     /// its end.
     #[inline(always)]
     pub(crate) fn with_memory_receipt(

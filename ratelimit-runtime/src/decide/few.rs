@@ -148,7 +148,7 @@ impl<const N: usize> Few<'_, N> {
         self.charges[i].definition.said(&self.verdict(i))
     }
 
-    /// Returns the receipt for a charge that was made.
+    /// Returns the receipt for a charge that was made. Of the verdict it reads only what identifies that, and the compiler makes no more.
     #[inline(always)]
     fn receipt(&self, i: usize) -> MemoryReceipt {
         let (store, charge, charge_id) = (self.memory.id(), self.charges[i], self.verdict(i).charge_id);

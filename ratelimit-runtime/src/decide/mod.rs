@@ -370,7 +370,8 @@ impl Backend {
         self.decide_single(memory, (charge, charges.last_key(charge), charges.parts_of_only(charge)), caller)
     }
 
-    /// Decides a single charge in process, unless the call may wait, or more than a verdict is to be told of its key.
+    /// Decides a single charge in process, unless the call only looks or may wait, its policy's name is counted, or more than a verdict
+    /// is to be told of its key.
     fn decide_single<C: Caller>(
         &self,
         memory: &Arc<MemoryStore>,

@@ -10,7 +10,7 @@ use crate::algorithm::{AlgorithmSpec, ChargeId, Verdict};
 use crate::key::policy_id::PolicyId;
 use crate::key::{Fingerprint, Key, Repr};
 
-/// Gives one charge in process back, once. It does not keep the store. That of a semaphore belongs into an [`OwnedReceipt`].
+/// Gives one charge in process back, once. It does not keep the store. That of a semaphore belongs in an [`OwnedReceipt`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MemoryReceipt {
     store: StoreId,

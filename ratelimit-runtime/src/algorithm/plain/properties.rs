@@ -72,8 +72,7 @@ proptest! {
             let charge_id = ChargeId { credited, ..verdict.charge_id };
             let refund = PlainRefund { spec: &steps, charge_id };
             let plain = state.as_ref().and_then(|state| PlainState::of(state, &spec));
-            if refunded > 0
-                && let Some(plain) = plain
+            if let Some(plain) = plain
                 && let Some(PlainStep { admitted: true, after, .. }) = refund.decide(plain, now, refunded)
             {
                 spec.refund(&mut state, now, refunded, Some(charge_id));

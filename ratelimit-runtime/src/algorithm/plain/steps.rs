@@ -214,8 +214,8 @@ impl PlainRefund<'_> {
         if credited > 0 || pace != interval {
             return None;
         }
-        // What has refilled, or was lost.
-        if at <= now || at > full || spec.is_queue() && at < full {
+        // What has refilled, or was lost, and no refund at all.
+        if at <= now || at > full || spec.is_queue() && at < full || cost == 0 {
             return Some(None);
         }
         let charge = cost.saturating_mul(interval);

@@ -1,5 +1,5 @@
-//! What the last refusal of a thread is made of, if few policies decided the call. Under a flood most calls are refused, so their error is
-//! made where it is returned, and not moved there.
+//! What the last refusal of a thread is made of, if one to three policies decided the call. Under a flood most calls are refused, so their
+//! error is made where it is returned, and not moved there.
 
 use std::cell::Cell;
 
@@ -32,7 +32,7 @@ struct LastCharge {
 
 thread_local! {
     static LAST: LastRefusal = const {
-        LastRefusal { now: Cell::new(0), policies: Cell::new(0), charges: [const { LastCharge::unused() }; FEW] }
+        LastRefusal { now: Cell::new(0), policies: Cell::new(1), charges: [const { LastCharge::unused() }; FEW] }
     };
 }
 
@@ -92,8 +92,8 @@ impl LastRefusal {
     /// Returns what a few policies refused, and which of them is reported.
     #[inline(never)]
     fn limited(&self) -> (Limited, usize) {
-        let said = |i: usize| said(self.charges[i].read(), self.now.get(), self.charges[i].admits.get());
-        Limited::of_few(self.policies.get(), said, DecidedBy::Memory, |_| None)
+        let policy = |i: usize| said(self.charges[i].read(), self.now.get(), self.charges[i].admits.get());
+        Limited::of_few(self.policies.get(), policy, DecidedBy::Memory, |_| None)
     }
 }
 

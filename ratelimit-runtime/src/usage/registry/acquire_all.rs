@@ -2,13 +2,15 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use smallvec::SmallVec;
 
 use super::Registry;
-use crate::base::coop::{is_due, poll_spend};
+use crate::base::coop::{count_refusal, is_due, poll_spend};
 use crate::base::invalid_policy::InvalidPolicy;
+use crate::decide::backend::Backend;
 use crate::decide::backend::failover::PendingRequest;
 use crate::decide::charges::Charges;
 use crate::decide::decision::Decision;
@@ -20,30 +22,15 @@ use crate::usage::limiter::{Charge, LimiterCaller, Pending};
 #[must_use = "futures do nothing unless polled"]
 pub(super) struct AcquireAll<'a, I> {
     registry: &'a Registry,
-    /// Asked once the call is polled.
-    charges: I,
-    is_polled: bool,
+    /// `None` once it is polled.
+    charges: Option<I>,
     pending: Pending,
 }
 
 impl<'a, I: Iterator<Item = Charge>> AcquireAll<'a, I> {
     #[inline]
     pub(super) fn new(registry: &'a Registry, charges: I) -> Self {
-        AcquireAll { registry, charges, is_polled: false, pending: Pending::default() }
-    }
-
-    /// Decides the charges. Returns the request, if it has to be awaited.
-    #[inline]
-    fn decide(&mut self) -> Result<Result<Decision, Error>, PendingRequest<'a>> {
-        let mut list = SmallVec::<[Charge; INLINE]>::new();
-        // Moved once, into the list.
-        self.charges.by_ref().for_each(|charge| list.push(charge));
-        if let [charge] = &*list
-            && let Some(decision) = charge.decide_alone(self.registry.backend())
-        {
-            return Ok(decision);
-        }
-        decide_list(self.registry, &list)
+        AcquireAll { registry, charges: Some(charges), pending: Pending::default() }
     }
 }
 
@@ -53,18 +40,26 @@ impl<I: Iterator<Item = Charge>> Future for AcquireAll<'_, I> {
     #[inline]
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let call = self.get_mut();
-        if call.is_polled {
-            return call.pending.poll(call.registry.backend(), context);
-        }
+        let backend = call.registry.backend();
+        let Some(charges) = &mut call.charges else { return call.pending.poll(backend, context) };
         if is_due() {
             ready!(poll_spend(context));
         }
-        call.is_polled = true;
-        match call.decide() {
-            Ok(decision) => Poll::Ready(decision),
+        let mut list = SmallVec::<[Charge; INLINE]>::new();
+        // Moved once, into the list.
+        charges.for_each(|charge| list.push(charge));
+        call.charges = None;
+        match decide(backend, &list) {
+            Ok(decision) => {
+                if decision.is_err() {
+                    // Lists that are invalid count as well, and are longer than other calls that are refused.
+                    count_refusal();
+                }
+                Poll::Ready(decision)
+            }
             Err(request) => {
                 call.pending = Pending::start(request);
-                call.pending.poll(call.registry.backend(), context)
+                call.pending.poll(backend, context)
             }
         }
     }
@@ -73,11 +68,24 @@ impl<I: Iterator<Item = Charge>> Future for AcquireAll<'_, I> {
 /// Nothing in it is pinned: the charges are moved, and so may be the request.
 impl<I> Unpin for AcquireAll<'_, I> {}
 
-fn decide_list<'a>(
-    registry: &'a Registry,
+/// Decides a list of charges. Returns the request, if it has to be awaited.
+#[inline]
+fn decide<'a>(
+    backend: &'a Arc<Backend>,
     list: &[Charge],
 ) -> Result<Result<Decision, Error>, PendingRequest<'a>> {
-    let backend = registry.backend();
+    if let [charge] = list
+        && let Some(decision) = charge.decide_alone(backend)
+    {
+        return Ok(decision);
+    }
+    decide_list(backend, list)
+}
+
+fn decide_list<'a>(
+    backend: &'a Arc<Backend>,
+    list: &[Charge],
+) -> Result<Result<Decision, Error>, PendingRequest<'a>> {
     let mut call = Charges::new(backend.keeps_parts());
     for is_free in [false, true] {
         // A limiter that an operator has turned off decides nothing, unless all are off.
@@ -91,4 +99,43 @@ fn decide_list<'a>(
         return Ok(Err(InvalidPolicy::new("charges", "are empty; pass at least one").into()));
     }
     backend.decide(&mut call, &LimiterCaller)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::rc::Rc;
+    use std::task::Waker;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::policy::FixedWindow;
+
+    fn poll<F: Future + Unpin>(future: &mut F) -> Poll<F::Output> {
+        Pin::new(future).poll(&mut Context::from_waker(Waker::noop()))
+    }
+
+    #[test]
+    fn charges_are_asked_once_the_call_is_polled_and_not_kept() {
+        let registry = Registry::in_memory();
+        let limiter = registry.limiter("a", FixedWindow::new(5, Duration::from_secs(60))).unwrap();
+        let (asked, held) = (&Cell::new(0), Rc::new(()));
+        let charges = || {
+            let (held, limiter) = (Rc::clone(&held), &limiter);
+            [1, 2].into_iter().map(move |n| {
+                let _ = &held;
+                asked.set(asked.get() + 1);
+                limiter.charge_n((), n)
+            })
+        };
+        drop(registry.try_acquire_all(charges()));
+        assert_eq!(asked.get(), 0);
+        let mut call = AcquireAll::new(&registry, charges());
+        let Poll::Ready(Ok(decision)) = poll(&mut call) else { panic!("it is decided at once") };
+        assert_eq!((asked.get(), decision.remaining, Rc::strong_count(&held)), (2, 2, 1));
+        let again = catch_unwind(AssertUnwindSafe(|| poll(&mut call).is_ready()));
+        assert!(again.is_err(), "as an async function does");
+        assert_eq!(asked.get(), 2);
+    }
 }

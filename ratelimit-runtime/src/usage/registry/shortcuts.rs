@@ -38,10 +38,12 @@ const SECOND: Duration = Duration::from_secs(1);
 /// An attribute of this kind for each policy, which has claimed no name.
 fn attributes(n: u64, kinds: [Kind; POLICIES]) -> Vec<&'static Definition> {
     let attribute = |(i, (policy, kind)): (usize, (Policy, Kind))| {
-        let Kind { is_shadow: shadow, has_charge_when, is_computed } = kind;
+        let Kind { is_shadow: shadow, has_charge_when, is_computed, has_penalty } = kind;
+        let penalty: &[u64] = if has_penalty { &[5_000, 50_000] } else { &[] };
         let refundable = has_charge_when || policy.algorithm() == Algorithm::Semaphore;
         let name: &'static str = name(true, i).leak();
-        let options = AttributeOptions { index: Some(i), shadow, refundable, ..AttributeOptions::default() };
+        let index = Some(i);
+        let options = AttributeOptions { index, shadow, refundable, penalty, ..AttributeOptions::default() };
         let definition = Definition::new(
             Name::of_limiter(name.into()),
             policy.algorithm(),
@@ -148,6 +150,15 @@ impl Tested {
             Step::RefundDecision(i) if *i < self.decisions.len() => {
                 format!("{:?}", now(self.decisions.swap_remove(*i).refund()))
             }
+            Step::Settle(i, used) if *i < self.decisions.len() => {
+                let decision = &mut self.decisions[*i];
+                let policies = decision.policies().len();
+                decision.settle_each(vec![*used; policies]);
+                String::new()
+            }
+            Step::Pause(policy, key, micros) => {
+                format!("{:?}", now(self.limiters[*policy].pause(*key, Duration::from_micros(*micros))))
+            }
             Step::Override(overrides) => {
                 self.set(overrides);
                 String::new()
@@ -157,7 +168,7 @@ impl Tested {
                 end(charged, does);
                 String::new()
             }
-            Step::RefundDecision(_) | Step::End(_) | Step::Pass(_) => String::new(),
+            Step::RefundDecision(_) | Step::Settle(..) | Step::End(_) | Step::Pass(_) => String::new(),
         };
         format!("{said}\n{:?}", std::mem::take(&mut *self.seen.lock().unwrap()))
     }
@@ -263,7 +274,8 @@ fn text(decided: &Result<Decision, Error>) -> String {
         Err(error) => return format!("{error:?}"),
     };
     let Decision { limit, remaining, retry_after, reset_after, .. } = decision;
-    format!("{decision:?} {limit} {remaining} {retry_after:?} {reset_after:?} {rest}")
+    let (paused, step) = (decision.paused(), decision.penalty_step());
+    format!("{decision:?} {limit} {remaining} {retry_after:?} {reset_after:?} {paused:?} {step} {rest}")
 }
 
 fn now<F: Future>(future: F) -> F::Output {
@@ -285,7 +297,7 @@ proptest! {
     fn shortcuts_say_what_requests_say(
         n in 1..20_u64,
         is_observed in any::<bool>(),
-        kinds in prop::array::uniform10(kind()),
+        kinds in prop::array::uniform13(kind()),
         steps in prop::collection::vec(step(), 1..40),
     ) {
         let time = Arc::new(AtomicU64::new(1_000_000_000));

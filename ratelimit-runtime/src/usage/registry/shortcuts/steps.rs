@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use crate::policy::{ConcurrencyLimit, FixedWindow, LeakyBucket, Policy, SlidingWindow, TokenBucket};
 
-pub(super) const POLICIES: usize = 10;
+pub(super) const POLICIES: usize = 13;
 
 /// A policy of each kind, with few permits.
 pub(super) fn policies(n: u64, period: Duration) -> [Policy; POLICIES] {
@@ -21,12 +21,17 @@ pub(super) fn policies(n: u64, period: Duration) -> [Policy; POLICIES] {
         SlidingWindow::new(n, period).into(),
         SlidingWindow::new(n, period).precision(period / 10).into(),
         ConcurrencyLimit::new(n).into(),
+        TokenBucket::per_second(1_000).burst(n).adjustable().into(),
+        TokenBucket::per_second(1_000).burst(n).settled().into(),
+        TokenBucket::per_second(100).warmup(period).into(),
     ]
 }
 
 /// The number of each policy that overrides change.
-pub(super) const ARGUMENTS: [&str; POLICIES] =
-    ["burst", "burst", "burst", "capacity", "capacity", "limit", "limit", "limit", "limit", "max"];
+pub(super) const ARGUMENTS: [&str; POLICIES] = [
+    "burst", "burst", "burst", "capacity", "capacity", "limit", "limit", "limit", "limit", "max", "burst",
+    "burst", "rate",
+];
 
 #[derive(Clone, Debug)]
 pub(super) enum Step {
@@ -43,6 +48,10 @@ pub(super) enum Step {
     Reset(usize, u64),
     /// Refunds one of the decisions.
     RefundDecision(usize),
+    /// Settles one of the decisions by so many permits for each policy.
+    Settle(usize, u64),
+    /// Pauses a key for this long, in microseconds.
+    Pause(usize, u64, u64),
     /// Ends one of the calls of attributes that last.
     End(usize),
     /// Overrides these, and no others.
@@ -96,14 +105,16 @@ pub(super) struct Kind {
     pub(super) is_shadow: bool,
     pub(super) has_charge_when: bool,
     pub(super) is_computed: bool,
+    pub(super) has_penalty: bool,
 }
 
 pub(super) fn kind() -> impl Strategy<Value = Kind> {
-    let flags = (prop::bool::weighted(0.2), prop::bool::weighted(0.3), prop::bool::weighted(0.3));
-    flags.prop_map(|(is_shadow, has_charge_when, is_computed)| Kind {
+    let [shadow, other, penalty] = [0.2, 0.3, 0.1].map(prop::bool::weighted);
+    (shadow, other, other, penalty).prop_map(|(is_shadow, has_charge_when, is_computed, has_penalty)| Kind {
         is_shadow,
         has_charge_when,
         is_computed,
+        has_penalty,
     })
 }
 
@@ -148,6 +159,9 @@ pub(super) fn step() -> impl Strategy<Value = Step> {
         1 => charge().prop_map(|(policy, key, cost)| Step::Refund(policy, key, cost)),
         1 => (policy(), key()).prop_map(|(policy, key)| Step::Reset(policy, key)),
         3 => (0..8_usize).prop_map(Step::RefundDecision),
+        2 => (0..8_usize, 0..6_u64).prop_map(|(decision, used)| Step::Settle(decision, used)),
+        1 => (policy(), key(), 1..40_000_u64)
+            .prop_map(|(policy, key, micros)| Step::Pause(policy, key, micros)),
         3 => (0..4_usize).prop_map(Step::End),
         2 => prop::collection::vec((overridden(policy()), setting()), 0..12).prop_map(Step::Override),
         3 => (1..400_000_u64).prop_map(Step::Pass),
