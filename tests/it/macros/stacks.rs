@@ -128,15 +128,15 @@ fn reported_policy_picks_the_fallback() {
     });
 }
 
-#[rate_limit("3/day", 3, name = "stacks.few.bucket", key = id, cost = cost)]
 #[count_limit(4, "1d", name = "stacks.few.count", key = id, cost = cost)]
+#[rate_limit("3/day", 3, name = "stacks.few.bucket", key = id, cost = cost)]
 #[funnel_limit(capacity = 5, drain = "1d", name = "stacks.few.funnel", key = id, cost = cost)]
 async fn few(id: u64, cost: u64) -> Result<(), Error> {
     Ok(())
 }
 
-#[rate_limit("3/day", 3, key = id, cost = cost, fallback = |_| "stacks.few.bucket")]
 #[count_limit(4, "1d", key = id, cost = cost, fallback = |_| "stacks.few.count")]
+#[rate_limit("3/day", 3, key = id, cost = cost, fallback = |_| "stacks.few.bucket")]
 #[funnel_limit(capacity = 5, drain = "1d", key = id, cost = cost, fallback = |_| "stacks.few.funnel")]
 async fn few_with_fallbacks(id: u64, cost: u64) -> &'static str {
     "body"
@@ -145,7 +145,7 @@ async fn few_with_fallbacks(id: u64, cost: u64) -> &'static str {
 /// What each policy says once three permits are taken: the policy that refuses the call for the longest time, and then whether each
 /// admits it.
 const FEW: [(u64, &str, [bool; 3]); 4] = [
-    (1, "stacks.few.bucket", [false, true, true]),
+    (1, "stacks.few.bucket", [true, false, true]),
     (2, "stacks.few.count", [false, false, true]),
     (4, "stacks.few.bucket", [false, false, false]),
     (6, "stacks.few.funnel", [false, false, false]),
@@ -164,7 +164,7 @@ async fn refused_stack_says_what_each_policy_says(registry: &Registry) {
             .collect::<Vec<_>>();
         assert_eq!(
             said,
-            [("stacks.few.bucket", 3, 0), ("stacks.few.count", 4, 1), ("stacks.few.funnel", 5, 2)]
+            [("stacks.few.count", 4, 1), ("stacks.few.bucket", 3, 0), ("stacks.few.funnel", 5, 2)]
         );
         let admits: Vec<_> = policies.iter().map(|policy| policy.admitted).collect();
         assert_eq!(admits, admitted, "{cost}");

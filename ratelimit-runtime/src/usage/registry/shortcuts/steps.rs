@@ -109,7 +109,7 @@ pub(super) struct Kind {
 }
 
 pub(super) fn kind() -> impl Strategy<Value = Kind> {
-    let [shadow, other, penalty] = [0.2, 0.3, 0.1].map(prop::bool::weighted);
+    let [shadow, other, penalty] = [0.2, 0.3, 0.2].map(prop::bool::weighted);
     (shadow, other, other, penalty).prop_map(|(is_shadow, has_charge_when, is_computed, has_penalty)| Kind {
         is_shadow,
         has_charge_when,
