@@ -1,5 +1,12 @@
 //! Decisions of several limiters, on both stores.
 
+use std::cell::Cell;
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
 use ratelimits::{Error, FixedWindow, Rate, Registry, SlidingWindow, TokenBucket};
 
 use super::{MINUTE, limiter};
@@ -96,4 +103,28 @@ async fn all_that_a_list_has_taken_is_refunded() {
         }
     })
     .await;
+}
+
+#[test]
+fn charges_are_asked_once_the_call_is_polled_and_not_kept() {
+    let registry = Registry::in_memory();
+    let limiter = limiter(&registry, "a", 5);
+    let (asked, held) = (&Cell::new(0), Arc::new(()));
+    let charges = || {
+        let (held, limiter) = (Arc::clone(&held), &limiter);
+        [1, 2].into_iter().map(move |n| {
+            let _ = &held;
+            asked.set(asked.get() + 1);
+            limiter.charge_n((), n)
+        })
+    };
+    drop(registry.try_acquire_all(charges()));
+    assert_eq!(asked.get(), 0);
+    let mut call = pin!(registry.try_acquire_all(charges()));
+    let mut poll = || call.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+    let Poll::Ready(Ok(decision)) = poll() else { panic!("it is decided at once") };
+    assert_eq!((asked.get(), decision.remaining, Arc::strong_count(&held)), (2, 2, 1));
+    let again = catch_unwind(AssertUnwindSafe(|| poll().is_ready()));
+    assert!(again.is_err(), "as an async function does");
+    assert_eq!(asked.get(), 2);
 }

@@ -7,7 +7,6 @@ use std::task::{Context, Poll, ready};
 
 use smallvec::SmallVec;
 
-use super::Registry;
 use crate::base::coop::{count_refusal, is_due, poll_spend};
 use crate::base::invalid_policy::InvalidPolicy;
 use crate::decide::backend::Backend;
@@ -21,7 +20,7 @@ use crate::usage::limiter::{Charge, LimiterCaller, Pending};
 /// A call of several limiters. An async function would move what it is passed twice before it reads that.
 #[must_use = "futures do nothing unless polled"]
 pub(super) struct AcquireAll<'a, I> {
-    registry: &'a Registry,
+    backend: &'a Arc<Backend>,
     /// `None` once it is polled.
     charges: Option<I>,
     pending: Pending,
@@ -29,8 +28,8 @@ pub(super) struct AcquireAll<'a, I> {
 
 impl<'a, I: Iterator<Item = Charge>> AcquireAll<'a, I> {
     #[inline]
-    pub(super) fn new(registry: &'a Registry, charges: I) -> Self {
-        AcquireAll { registry, charges: Some(charges), pending: Pending::default() }
+    pub(super) fn new(backend: &'a Arc<Backend>, charges: I) -> Self {
+        AcquireAll { backend, charges: Some(charges), pending: Pending::default() }
     }
 }
 
@@ -40,8 +39,7 @@ impl<I: Iterator<Item = Charge>> Future for AcquireAll<'_, I> {
     #[inline]
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let call = self.get_mut();
-        let backend = call.registry.backend();
-        let Some(charges) = &mut call.charges else { return call.pending.poll(backend, context) };
+        let Some(charges) = &mut call.charges else { return call.pending.poll(call.backend, context) };
         if is_due() {
             ready!(poll_spend(context));
         }
@@ -49,7 +47,7 @@ impl<I: Iterator<Item = Charge>> Future for AcquireAll<'_, I> {
         // Moved once, into the list.
         charges.for_each(|charge| list.push(charge));
         call.charges = None;
-        match decide(backend, &list) {
+        match decide(call.backend, &list) {
             Ok(decision) => {
                 if decision.is_err() {
                     // Lists that are invalid count as well, and are longer than other calls that are refused.
@@ -59,7 +57,7 @@ impl<I: Iterator<Item = Charge>> Future for AcquireAll<'_, I> {
             }
             Err(request) => {
                 call.pending = Pending::start(request);
-                call.pending.poll(backend, context)
+                call.pending.poll(call.backend, context)
             }
         }
     }
@@ -99,43 +97,4 @@ fn decide_list<'a>(
         return Ok(Err(InvalidPolicy::new("charges", "are empty; pass at least one").into()));
     }
     backend.decide(&mut call, &LimiterCaller)
-}
-
-#[cfg(test)]
-mod tests {
-    use std::cell::Cell;
-    use std::panic::{AssertUnwindSafe, catch_unwind};
-    use std::rc::Rc;
-    use std::task::Waker;
-    use std::time::Duration;
-
-    use super::*;
-    use crate::policy::FixedWindow;
-
-    fn poll<F: Future + Unpin>(future: &mut F) -> Poll<F::Output> {
-        Pin::new(future).poll(&mut Context::from_waker(Waker::noop()))
-    }
-
-    #[test]
-    fn charges_are_asked_once_the_call_is_polled_and_not_kept() {
-        let registry = Registry::in_memory();
-        let limiter = registry.limiter("a", FixedWindow::new(5, Duration::from_secs(60))).unwrap();
-        let (asked, held) = (&Cell::new(0), Rc::new(()));
-        let charges = || {
-            let (held, limiter) = (Rc::clone(&held), &limiter);
-            [1, 2].into_iter().map(move |n| {
-                let _ = &held;
-                asked.set(asked.get() + 1);
-                limiter.charge_n((), n)
-            })
-        };
-        drop(registry.try_acquire_all(charges()));
-        assert_eq!(asked.get(), 0);
-        let mut call = AcquireAll::new(&registry, charges());
-        let Poll::Ready(Ok(decision)) = poll(&mut call) else { panic!("it is decided at once") };
-        assert_eq!((asked.get(), decision.remaining, Rc::strong_count(&held)), (2, 2, 1));
-        let again = catch_unwind(AssertUnwindSafe(|| poll(&mut call).is_ready()));
-        assert!(again.is_err(), "as an async function does");
-        assert_eq!(asked.get(), 2);
-    }
 }

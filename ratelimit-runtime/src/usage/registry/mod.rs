@@ -98,7 +98,7 @@ impl Registry {
         &self,
         charges: impl IntoIterator<Item = Charge>,
     ) -> impl Future<Output = Result<Decision, Error>> {
-        AcquireAll::new(self, charges.into_iter())
+        AcquireAll::new(self.backend(), charges.into_iter())
     }
 
     /// Returns the health of the store, as seen by the calls of this process: for dashboards and alerts.
