@@ -3,12 +3,11 @@
 use std::slice;
 use std::sync::Arc;
 
-use crate::algorithm::PlainSpec;
 use crate::base::shared_table::SharedTable;
 use crate::base::sync;
 use crate::key::Fingerprint;
 use crate::key::policy_id::PolicyId;
-use crate::store::{Charge, ChargeId, Key, MemoryStore, Waiter};
+use crate::store::{Charge, Key, MemoryStore, Waiter};
 
 /// Returns a key with this hash. One from a random seed would make another model of each run. The lower bits of the first half
 /// select the key's line in the table.
@@ -21,16 +20,6 @@ pub fn key(hash: [u64; 2]) -> Key {
 #[must_use]
 pub fn locks() -> u64 {
     sync::LOCKS.get()
-}
-
-/// Ends a call that holds permits, or refunds one of another policy whose states are mostly plain, as its receipt does.
-///
-/// # Panics
-///
-/// If the charge is of no such policy.
-pub fn end(store: &MemoryStore, charge: &Charge, charge_id: ChargeId) {
-    let spec = PlainSpec::of(&charge.spec).expect("its states are mostly plain");
-    store.refund_charge(&charge.key, &spec, charge.cost, charge_id);
 }
 
 /// A call that waits.

@@ -1,7 +1,6 @@
 //! Calls that hold permits until they end.
 
 use ratelimit_runtime::algorithm::AlgorithmSpec;
-use ratelimit_runtime::models;
 use ratelimit_runtime::store::ChargeId;
 
 use crate::support::{Shared, bucket, charge, explore, holds, key};
@@ -14,7 +13,7 @@ impl Shared {
     }
 
     fn end(&self, of: u64, spec: AlgorithmSpec, charge_id: ChargeId) {
-        models::end(&self.store, &charge(of, spec, 1), charge_id);
+        self.store.refund(&key(of), &spec, 1, Some(charge_id));
     }
 
     /// Takes a permit, and ends at once.
