@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use once_cell::sync::OnceCell;
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 
 use crate::algorithm::{ChargeId, Verdict, known};
 use crate::base::lazy_box::LazyBox;
@@ -82,10 +82,9 @@ struct More {
     receipt: OnceCell<Box<Receipt>>,
     /// What a few policies said, from which the list is made.
     few: FewPolicies,
-    /// The receipts for their charges.
-    memory_receipts: SmallVec<[OwnedReceipt; FEW]>,
-    /// What the call holds of its only policy in process. It ends with the decision, and neither a refund nor a settlement changes it.
-    hold: OnceCell<OwnedReceipt>,
+    /// The receipts for their charges, or of a single policy that for a hold: it ends with the decision, and neither a refund nor a
+    /// settlement changes it.
+    memory_receipts: OnceCell<MemoryReceipts>,
     /// What reports the ends of holds in process. Dropped after their receipts, once the permits are free.
     observed: LazyBox<ObservedHolds>,
     /// The parts of the key that the reported policy refused, if there are observers.
@@ -95,6 +94,8 @@ struct More {
     /// The step of the penalties of that key.
     penalty: OnceCell<u64>,
 }
+
+type MemoryReceipts = SmallVec<[OwnedReceipt; FEW]>;
 
 /// What reports the ends of holds.
 pub(crate) type ObservedHolds = SmallVec<[Arc<Hold>; 1]>;
@@ -203,9 +204,9 @@ impl Decision {
             return Ok(());
         }
         receipt.iter().for_each(MemoryReceipt::refund);
-        let Some(More { receipt, memory_receipts, .. }) = more.get() else { return Ok(()) };
-        memory_receipts.iter().for_each(|receipt| receipt.refund());
-        match receipt.get() {
+        let Some(more) = more.get() else { return Ok(()) };
+        more.memory_receipts().for_each(MemoryReceipt::refund);
+        match more.receipt.get() {
             Some(receipt) => Box::pin(receipt.refund()).await,
             None => Ok(()),
         }
@@ -286,10 +287,13 @@ impl Decision {
         observed: Option<ObservedHolds>,
     ) -> Self {
         let mut more = Box::<More>::default();
+        more.memory_receipts = OnceCell::with_value(MemoryReceipts::new());
         // Not by an iterator, of which the compiler makes copies.
         for i in 0..policies {
             more.few.push(said(i));
-            more.memory_receipts.push(OwnedReceipt(receipt(i)));
+            if let Some(receipts) = more.memory_receipts.get_mut() {
+                receipts.push(OwnedReceipt(receipt(i)));
+            }
         }
         more.observed = observed.map_or_else(LazyBox::empty, LazyBox::of);
         Decision::of_more(more, source)
@@ -306,8 +310,7 @@ impl Decision {
         Decision { single: None, more: LazyBox::of(more), ..one }
     }
 
-    /// Adds the receipt for a charge in process. Of a hold, if nothing else was added, with what reports
-    /// its end.
+    /// Adds the receipt for a charge in process. Of a hold, if nothing else was added, with what reports its end.
     #[inline(always)]
     pub(crate) fn with_memory_receipt(
         self,
@@ -317,7 +320,7 @@ impl Decision {
         match receipt {
             Some(hold) if hold.is_hold() => {
                 let more = self.more.get_or_init(More::default);
-                more.hold.get_or_init(|| OwnedReceipt(hold));
+                more.memory_receipts.get_or_init(|| smallvec![OwnedReceipt(hold)]);
                 if let Some(observed) = observed() {
                     more.observed.get_or_init(|| ObservedHolds::from_elem(observed, 1));
                 }
@@ -355,6 +358,12 @@ impl Decision {
     pub(crate) fn reported(&self) -> usize {
         let Some(more) = self.more.get() else { return 0 };
         more.listed.get().map_or_else(|| reported_of_few(&more.few), |listed| listed.reported)
+    }
+}
+
+impl More {
+    fn memory_receipts(&self) -> impl Iterator<Item = &MemoryReceipt> {
+        self.memory_receipts.get().into_iter().flatten().map(|receipt| &**receipt)
     }
 }
 

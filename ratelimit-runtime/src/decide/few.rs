@@ -67,24 +67,16 @@ impl Backend {
         }
         let few = &mut Few { memory, charges: few, asked: &asked, outcome, seen: None };
         let keeps_nothing = || few.charges.iter().all(|charge| !charge.definition.attribute.refundable);
-        match caller.admitted().filter(|_| outcome.admitted && keeps_nothing()) {
-            Some(admitted) => {
-                if self.observers().is_some() {
-                    self.observe_few(few, charges);
-                }
-                Some(admitted)
+        if let Some(admitted) = caller.admitted().filter(|_| outcome.admitted && keeps_nothing()) {
+            if self.observers().is_some() {
+                self.observe_few(few, charges);
             }
-            None => {
-                if !outcome.admitted
-                    && self.observers().is_none()
-                    && !Error::logs_limited()
-                    && let Some(refused) = caller.refused(few.charges, outcome)
-                {
-                    return Some(refused);
-                }
-                Some(self.finish_few(few, charges, caller))
-            }
+            return Some(admitted);
         }
+        if let Some(refused) = self.refuse_plainly(few.charges, outcome, caller) {
+            return Some(refused);
+        }
+        Some(self.finish_few(few, charges, caller))
     }
 
     #[inline(never)]

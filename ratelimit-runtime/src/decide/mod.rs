@@ -214,8 +214,8 @@ impl Backend {
         caller.failed(blocked.charge.definition.attribute.index, decision.into_error())
     }
 
-    /// Finishes the decision about a single charge: reports it, and makes what the caller sees. `Some`, so
-    /// that nobody who passes it on has to move it.
+    /// Finishes the decision about a single charge: reports it, and makes what the caller sees. `Some`, so that nobody who passes it
+    /// on has to move it.
     #[inline(never)]
     fn finish_single<'a, C: Caller>(
         &'a self,

@@ -212,15 +212,26 @@ impl Backend {
         parts: impl Fn() -> PartsOfKey<'p>,
         caller: &C,
     ) -> Option<C::Decision> {
-        if !outcome.admitted
-            && !charge.shadow
-            && self.observers().is_none()
-            && !Error::logs_limited()
-            && let Some(refused) = caller.refused([charge], outcome)
+        if !charge.shadow
+            && let Some(refused) = self.refuse_plainly([charge], outcome, caller)
         {
             return Some(refused);
         }
         self.finish_plain_decision(charge, key, outcome, parts, caller)
+    }
+
+    /// Refuses a call if its caller needs no more for that than this, and nobody else is told of it.
+    #[inline(always)]
+    pub(super) fn refuse_plainly<C: Caller, const N: usize>(
+        &self,
+        charges: [&PolicyCharge<'_>; N],
+        outcome: &PlainOutcome<N>,
+        caller: &C,
+    ) -> Option<C::Decision> {
+        if outcome.admitted || self.observers().is_some() || Error::logs_limited() {
+            return None;
+        }
+        caller.refused(charges, outcome)
     }
 
     /// Finishes it by making the whole decision. Apart, so that one that is refused at once has little to set up.

@@ -195,6 +195,32 @@ mod tests {
     }
 
     #[test]
+    fn charges_are_replaced_by_what_was_used() {
+        let settled = policies().map(|policy| {
+            let memory = memory();
+            let (charge, store) = (charge(policy.spec().unwrap()), Store::Memory(Arc::clone(&memory)));
+            let peek = || memory.decide(&[Charge { cost: 0, ..charge.clone() }]).verdicts[0];
+            let has_used = |used| assert_eq!(peek().remaining, peek().limit - used, "{policy:?}");
+            let receipt = || {
+                let verdict = memory.decide(std::slice::from_ref(&charge)).verdicts[0];
+                MemoryReceipt::of(&charge, &verdict, &store).unwrap()
+            };
+            let first = receipt();
+            if !first.can_settle() || peek().limit < 7 {
+                return false;
+            }
+            first.settle(2);
+            has_used(2);
+            receipt().settle(0);
+            has_used(2);
+            receipt().settle(5);
+            has_used(7);
+            true
+        });
+        assert!(settled.iter().filter(|is_settled| **is_settled).count() > 9);
+    }
+
+    #[test]
     fn nothing_is_refunded_once_the_store_is_gone() {
         let memory = memory();
         let (charge, id) = (charge(policies()[0].spec().unwrap()), memory.id());

@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use super::{Decision, FEW};
+use super::{Decision, FEW, More};
 use crate::base::log::{LogBound, MINUTE, log};
 use crate::store::error::StoreError;
 use crate::store::{Corrected, MemoryReceipt};
@@ -108,8 +108,7 @@ impl Decision {
     }
 
     fn memory_receipts(&self) -> impl Iterator<Item = &MemoryReceipt> {
-        let of_few = self.more.get().into_iter().flat_map(|more| &more.memory_receipts);
-        self.receipt.iter().chain(of_few.map(|receipt| &**receipt))
+        self.receipt.iter().chain(self.more.get().into_iter().flat_map(More::memory_receipts))
     }
 
     /// Returns the number of policies.

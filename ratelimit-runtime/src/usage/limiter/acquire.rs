@@ -97,7 +97,7 @@ impl<M, K: IntoKey<M>> Future for Acquire<'_, K, M> {
     #[inline(always)]
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let acquire = self.get_mut();
-        let Some(key) = &acquire.key else { return acquire.pending.poll(acquire.call.backend, context) };
+        let Some(key) = &acquire.key else { return acquire.pending.poll(context) };
         match acquire.call.decide_plain(key) {
             Ok(decision) => {
                 acquire.key = None;
@@ -123,31 +123,30 @@ impl<M, K: IntoKey<M>> Acquire<'_, K, M> {
         }
         match self.call.decide_others(hashed, parts, &key) {
             Ok(decision) => Poll::Ready(decision),
-            Err(request) => {
-                self.pending = Pending::start(request);
-                self.pending.poll(self.call.backend, context)
-            }
+            Err(request) => self.pending.start(request, context),
         }
     }
 }
 
 impl Pending {
-    /// Sends a request.
-    pub(crate) fn start(request: PendingRequest<'_>) -> Self {
-        Pending(Some(request.start()))
+    /// Sends a request, and polls it.
+    pub(crate) fn start(
+        &mut self,
+        request: PendingRequest<'_>,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<Decision, Error>> {
+        self.0 = Some(request.start());
+        self.poll(context)
     }
 
     #[cold]
-    pub(crate) fn poll(
-        &mut self,
-        backend: &Backend,
-        context: &mut Context<'_>,
-    ) -> Poll<Result<Decision, Error>> {
+    pub(crate) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<Decision, Error>> {
         // As an async function does.
-        let pending = self.0.as_mut().expect("the future was polled after it had completed");
-        let result = ready!(Pin::new(&mut *pending).poll(context));
+        let future = self.0.as_mut().expect("the future was polled after it had completed");
+        let result = ready!(Pin::new(&mut *future).poll(context));
+        let decision = future.backend().finish(result, &LimiterCaller);
         self.0 = None;
-        Poll::Ready(backend.finish(result, &LimiterCaller))
+        Poll::Ready(decision)
     }
 }
 

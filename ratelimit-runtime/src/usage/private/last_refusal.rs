@@ -7,7 +7,7 @@ use crate::algorithm::PlainSnapshot;
 use crate::base::coop::count_refusal;
 use crate::decide::charges::PolicyCharge;
 use crate::decide::decision::{FEW, SinglePolicy};
-use crate::decide::definition::{ChargeNumbers, Definition, DefinitionRef};
+use crate::decide::definition::{Definition, DefinitionRef};
 use crate::decide::error::{Error, KeptKey, Limited};
 use crate::store::PlainOutcome;
 use crate::store::decided_by::DecidedBy;
@@ -41,28 +41,23 @@ impl LastRefusal {
     #[inline(always)]
     pub(super) fn set<const N: usize>(charges: [&PolicyCharge<'_>; N], outcome: &PlainOutcome<N>) -> bool {
         const { assert!(N <= FEW) };
-        let is_literal = |charge: &PolicyCharge<'_>| {
-            matches!(charge.definition, DefinitionRef::Static(_))
-                && matches!(charge.numbers, ChargeNumbers::Literal(_) | ChargeNumbers::ByKey(..))
-        };
-        if !charges.iter().all(|charge| is_literal(charge)) {
-            return false;
-        }
-        count_refusal();
         LAST.with(|last| {
+            for (i, charge) in charges.into_iter().enumerate() {
+                let DefinitionRef::Static(definition) = charge.definition else { return false };
+                if charge.literal_plain().is_none() {
+                    return false;
+                }
+                let of = &last.charges[i];
+                of.definition.set(Some(definition));
+                of.cost.set(charge.cost);
+                of.admits.set(outcome.admits[i]);
+                of.snapshot.set(outcome.snapshots[i]);
+            }
             last.now.set(outcome.now);
             last.policies.set(N);
-            for (i, charge) in charges.into_iter().enumerate() {
-                let LastCharge { definition, cost, admits, snapshot } = &last.charges[i];
-                if let DefinitionRef::Static(of) = charge.definition {
-                    definition.set(Some(of));
-                }
-                cost.set(charge.cost);
-                admits.set(outcome.admits[i]);
-                snapshot.set(outcome.snapshots[i]);
-            }
-        });
-        true
+            count_refusal();
+            true
+        })
     }
 
     /// Returns the index of the attribute whose policy refused.

@@ -39,7 +39,7 @@ impl<I: Iterator<Item = Charge>> Future for AcquireAll<'_, I> {
     #[inline]
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let call = self.get_mut();
-        let Some(charges) = &mut call.charges else { return call.pending.poll(call.backend, context) };
+        let Some(charges) = &mut call.charges else { return call.pending.poll(context) };
         if is_due() {
             ready!(poll_spend(context));
         }
@@ -55,10 +55,7 @@ impl<I: Iterator<Item = Charge>> Future for AcquireAll<'_, I> {
                 }
                 Poll::Ready(decision)
             }
-            Err(request) => {
-                call.pending = Pending::start(request);
-                call.pending.poll(call.backend, context)
-            }
+            Err(request) => call.pending.start(request, context),
         }
     }
 }
