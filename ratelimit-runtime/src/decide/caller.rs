@@ -25,7 +25,7 @@ pub(crate) trait Caller {
     #[inline(always)]
     fn refused<const N: usize>(
         &self,
-        charges: [&PolicyCharge<'_>; N],
+        charges: &[&PolicyCharge<'_>; N],
         outcome: &PlainOutcome<N>,
     ) -> Option<Self::Decision> {
         let _ = (charges, outcome);

@@ -66,14 +66,16 @@ impl Backend {
             return None;
         }
         let few = &mut Few { memory, charges: few, asked: &asked, outcome, seen: None };
-        let keeps_nothing = || few.charges.iter().all(|charge| !charge.definition.attribute.refundable);
-        if let Some(admitted) = caller.admitted().filter(|_| outcome.admitted && keeps_nothing()) {
+        if outcome.admitted
+            && few.charges.iter().all(|charge| !charge.definition.attribute.refundable)
+            && let Some(admitted) = caller.admitted()
+        {
             if self.observers().is_some() {
                 self.observe_few(few, charges);
             }
             return Some(admitted);
         }
-        if let Some(refused) = self.refuse_plainly(few.charges, outcome, caller) {
+        if let Some(refused) = self.refuse_plainly(&few.charges, outcome, caller) {
             return Some(refused);
         }
         Some(self.finish_few(few, charges, caller))

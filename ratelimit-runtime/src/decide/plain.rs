@@ -213,7 +213,7 @@ impl Backend {
         caller: &C,
     ) -> Option<C::Decision> {
         if !charge.shadow
-            && let Some(refused) = self.refuse_plainly([charge], outcome, caller)
+            && let Some(refused) = self.refuse_plainly(&[charge], outcome, caller)
         {
             return Some(refused);
         }
@@ -224,7 +224,7 @@ impl Backend {
     #[inline(always)]
     pub(super) fn refuse_plainly<C: Caller, const N: usize>(
         &self,
-        charges: [&PolicyCharge<'_>; N],
+        charges: &[&PolicyCharge<'_>; N],
         outcome: &PlainOutcome<N>,
         caller: &C,
     ) -> Option<C::Decision> {

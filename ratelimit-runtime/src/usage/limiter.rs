@@ -18,9 +18,9 @@ use crate::decide::decision::Decision;
 use crate::decide::definition::{Definition, Numbers};
 use crate::decide::error::Error;
 use crate::decide::on_store_error::OnStoreError;
+use crate::key::IntoKey;
 #[cfg(feature = "web")]
 use crate::key::missing_key::MissingKey;
-use crate::key::{IntoKey, KeyParts};
 use crate::policy::Policy;
 use crate::store::StoreError;
 
@@ -217,10 +217,7 @@ impl Limiter {
 
     /// Creates a charge of `n` permits for [`Registry::try_acquire_all`](crate::Registry::try_acquire_all).
     pub fn charge_n<M>(&self, key: impl IntoKey<M>, n: u64) -> Charge {
-        let mut parts = KeyParts::default();
-        let hashed = self.numbers().heads.hash.fingerprint(&key, Some(&mut parts));
-        let definition = Arc::clone(&self.definition);
-        Charge { backend: self.backend.id(), definition, cost: n, key: hashed.map(|hash| (hash, parts)) }
+        Charge::new(&self.call(n, Duration::ZERO), &key)
     }
 
     /// Returns what a call of cost 1 that does not wait would get now, without charging or writing anything.

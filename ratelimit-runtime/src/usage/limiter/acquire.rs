@@ -323,7 +323,11 @@ impl<'a> LimiterCall<'a> {
 
     /// Hashes a key of the policy as it is written.
     #[inline(always)]
-    fn hash<M>(&self, key: &impl IntoKey<M>, kept: Option<&mut KeyParts>) -> Result<Fingerprint, MissingKey> {
+    pub(super) fn hash<M>(
+        &self,
+        key: &impl IntoKey<M>,
+        kept: Option<&mut KeyParts>,
+    ) -> Result<Fingerprint, MissingKey> {
         self.definition.limiter_numbers().heads.hash.fingerprint(key, kept)
     }
 

@@ -12,7 +12,7 @@ use crate::decide::decision::Decision;
 use crate::decide::definition::{Definition, DefinitionRef};
 use crate::decide::error::Error;
 use crate::key::missing_key::MissingKey;
-use crate::key::{Fingerprint, KeyParts};
+use crate::key::{Fingerprint, IntoKey, KeyParts, PartsOfKey};
 
 /// A charge of one limiter, to be decided together with others by
 /// [`Registry::try_acquire_all`](crate::Registry::try_acquire_all).
@@ -32,17 +32,33 @@ pub struct Charge {
     pub(super) backend: u64,
     pub(super) definition: Arc<Definition>,
     pub(super) cost: u64,
-    /// The hash of the key of the policy as it is written, and the parts of which another one would be made.
-    pub(super) key: Result<(Fingerprint, KeyParts), MissingKey>,
+    /// The hash of the key of the policy as it is written.
+    pub(super) key: Result<Fingerprint, MissingKey>,
+    /// The parts of the key, if their texts may be wanted or another key may have to be made of them. In a box, because a charge is moved
+    /// several times before it is decided, and most have none.
+    pub(super) parts: Option<Box<KeyParts>>,
 }
 
+/// A list of charges is moved before it is decided.
+const _: () = assert!(size_of::<Charge>() <= 56);
+
 impl Charge {
+    /// Makes the charge of a call.
+    #[inline]
+    pub(super) fn new<M>(call: &LimiterCall<'_>, key: &impl IntoKey<M>) -> Self {
+        let LimiterCall { backend, definition, cost, .. } = *call;
+        let keeps_parts = backend.keeps_parts() || !call.is_as_written();
+        let mut parts = keeps_parts.then(Box::<KeyParts>::default);
+        let key = call.hash(key, parts.as_deref_mut());
+        Charge { backend: backend.id(), definition: Arc::clone(definition), cost, key, parts }
+    }
+
     /// Decides the only charge of a call by the lock-free steps of the memory store, if that is possible.
     #[inline]
     pub(crate) fn decide_alone(&self, backend: &Arc<Backend>) -> Option<Result<Decision, Error>> {
-        let Charge { backend: id, definition, cost, key: Ok((key, _)) } = self else { return None };
-        let call = LimiterCall { backend, definition, cost: *cost, timeout: Duration::ZERO };
-        if *id == backend.id() && call.is_as_written() { call.decide_plain_key(*key) } else { None }
+        let Charge { backend: id, cost, key: Ok(key), .. } = self else { return None };
+        let call = self.call(backend, *cost);
+        if *id == backend.id() && self.is_as_written(&call) { call.decide_plain_key(*key) } else { None }
     }
 
     /// Adds the charge to a call of this backend. One that is turned off is added only if it costs nothing.
@@ -52,20 +68,21 @@ impl Charge {
         backend: &'a Arc<Backend>,
         is_free: bool,
     ) -> Result<(), InvalidPolicy> {
-        let Charge { backend: id, definition, cost, key } = self;
+        let Charge { backend: id, definition, cost, key, parts } = self;
         if *id != backend.id() {
             return Err(InvalidPolicy::new("charges", "belong to a limiter of another registry"));
         }
         let cost = if is_free { 0 } else { *cost };
-        let call = LimiterCall { backend, definition, cost, timeout: Duration::ZERO };
+        let call = self.call(backend, cost);
+        let parts = parts.as_ref().map_or(PartsOfKey::NONE, |parts| parts.all());
         match key {
-            Ok((key, parts)) if call.is_as_written() => {
+            Ok(key) if self.is_as_written(&call) => {
                 let (counted, numbers) = (DefinitionRef::Counted(definition), definition.limiter_numbers());
-                charges.add_literal(counted, numbers, cost, (*key, parts.all()));
+                charges.add_literal(counted, numbers, cost, (*key, parts));
             }
-            Ok((_, parts)) => {
+            Ok(_) => {
                 call.add_to(charges);
-                charges.kept_key(parts.all());
+                charges.kept_key(parts);
             }
             Err(missing) => {
                 call.add_to(charges);
@@ -73,6 +90,18 @@ impl Charge {
             }
         }
         Ok(())
+    }
+
+    #[inline]
+    fn call<'a>(&'a self, backend: &'a Arc<Backend>, cost: u64) -> LimiterCall<'a> {
+        LimiterCall { backend, definition: &self.definition, cost, timeout: Duration::ZERO }
+    }
+
+    /// Whether it is decided by the numbers of the policy as it is written. One that was made by them without its parts always is, even if
+    /// operators have changed them in between.
+    #[inline]
+    fn is_as_written(&self, call: &LimiterCall<'_>) -> bool {
+        self.parts.is_none() || call.is_as_written()
     }
 }
 

@@ -94,7 +94,7 @@ impl Caller for AttributeCall {
     #[inline(always)]
     fn refused<const N: usize>(
         &self,
-        charges: [&PolicyCharge<'_>; N],
+        charges: &[&PolicyCharge<'_>; N],
         outcome: &PlainOutcome<N>,
     ) -> Option<Self::Decision> {
         LastRefusal::set(charges, outcome).then_some(Some(Err(Refusal(None))))

@@ -7,7 +7,7 @@ use crate::algorithm::PlainSnapshot;
 use crate::base::coop::count_refusal;
 use crate::decide::charges::PolicyCharge;
 use crate::decide::decision::{FEW, SinglePolicy};
-use crate::decide::definition::{Definition, DefinitionRef};
+use crate::decide::definition::{ChargeNumbers, Definition, DefinitionRef};
 use crate::decide::error::{Error, KeptKey, Limited};
 use crate::store::PlainOutcome;
 use crate::store::decided_by::DecidedBy;
@@ -39,12 +39,12 @@ thread_local! {
 impl LastRefusal {
     /// Sets it for a call with these charges that is refused. Returns false if the error needs more than this.
     #[inline(always)]
-    pub(super) fn set<const N: usize>(charges: [&PolicyCharge<'_>; N], outcome: &PlainOutcome<N>) -> bool {
+    pub(super) fn set<const N: usize>(charges: &[&PolicyCharge<'_>; N], outcome: &PlainOutcome<N>) -> bool {
         const { assert!(N <= FEW) };
         LAST.with(|last| {
-            for (i, charge) in charges.into_iter().enumerate() {
+            for (i, charge) in charges.iter().enumerate() {
                 let DefinitionRef::Static(definition) = charge.definition else { return false };
-                if charge.literal_plain().is_none() {
+                if let ChargeNumbers::Computed(..) = charge.numbers {
                     return false;
                 }
                 let of = &last.charges[i];
@@ -76,12 +76,11 @@ impl LastRefusal {
     /// Returns the error.
     #[inline(always)]
     pub(super) fn error() -> Error {
-        let (policies, now, first) =
-            LAST.with(|last| (last.policies.get(), last.now.get(), last.charges[0].read()));
-        Error::Limited(match policies {
-            1 => Limited::of_one(said(first, now, false), DecidedBy::Memory, KeptKey::none()),
-            _ => LAST.with(LastRefusal::limited).0,
-        })
+        if LAST.with(|last| last.policies.get()) > 1 {
+            return Error::Limited(LAST.with(LastRefusal::limited).0);
+        }
+        let (now, asked) = LAST.with(|last| (last.now.get(), last.charges[0].read()));
+        Error::Limited(Limited::of_one(said(asked, now, false), DecidedBy::Memory, KeptKey::none()))
     }
 
     /// Returns what a few policies refused, and which of them is reported.
