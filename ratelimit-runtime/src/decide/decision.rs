@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use once_cell::sync::OnceCell;
-use smallvec::{SmallVec, smallvec};
+use smallvec::SmallVec;
 
 use crate::algorithm::{ChargeId, Verdict, known};
 use crate::base::lazy_box::LazyBox;
@@ -82,9 +82,10 @@ struct More {
     receipt: OnceCell<Box<Receipt>>,
     /// What a few policies said, from which the list is made.
     few: FewPolicies,
-    /// The receipts for their charges, or of a single policy that for a hold: it ends with the decision, and neither a refund nor a
-    /// settlement changes it.
-    memory_receipts: OnceCell<MemoryReceipts>,
+    /// The receipts for their charges.
+    memory_receipts: MemoryReceipts,
+    /// What the call holds of its only policy in process. It ends with the decision, and neither a refund nor a settlement changes it.
+    hold: OnceCell<OwnedReceipt>,
     /// What reports the ends of holds in process. Dropped after their receipts, once the permits are free.
     observed: LazyBox<ObservedHolds>,
     /// The parts of the key that the reported policy refused, if there are observers.
@@ -95,7 +96,10 @@ struct More {
     penalty: OnceCell<u64>,
 }
 
-type MemoryReceipts = SmallVec<[OwnedReceipt; FEW]>;
+/// Receipts with which holds end as they are dropped. An array, so that each is written where it stays: who moves what was written a moment
+/// ago waits for it.
+#[derive(Default)]
+struct MemoryReceipts([Option<MemoryReceipt>; FEW]);
 
 /// What reports the ends of holds.
 pub(crate) type ObservedHolds = SmallVec<[Arc<Hold>; 1]>;
@@ -287,13 +291,10 @@ impl Decision {
         observed: Option<ObservedHolds>,
     ) -> Self {
         let mut more = Box::<More>::default();
-        more.memory_receipts = OnceCell::with_value(MemoryReceipts::new());
         // Not by an iterator, of which the compiler makes copies.
         for i in 0..policies {
             more.few.push(said(i));
-            if let Some(receipts) = more.memory_receipts.get_mut() {
-                receipts.push(OwnedReceipt(receipt(i)));
-            }
+            more.memory_receipts.0[i] = Some(receipt(i));
         }
         more.observed = observed.map_or_else(LazyBox::empty, LazyBox::of);
         Decision::of_more(more, source)
@@ -320,7 +321,7 @@ impl Decision {
         match receipt {
             Some(hold) if hold.is_hold() => {
                 let more = self.more.get_or_init(More::default);
-                more.memory_receipts.get_or_init(|| smallvec![OwnedReceipt(hold)]);
+                more.hold.get_or_init(|| OwnedReceipt(hold));
                 if let Some(observed) = observed() {
                     more.observed.get_or_init(|| ObservedHolds::from_elem(observed, 1));
                 }
@@ -363,7 +364,13 @@ impl Decision {
 
 impl More {
     fn memory_receipts(&self) -> impl Iterator<Item = &MemoryReceipt> {
-        self.memory_receipts.get().into_iter().flatten().map(|receipt| &**receipt)
+        self.memory_receipts.0.iter().flatten()
+    }
+}
+
+impl Drop for MemoryReceipts {
+    fn drop(&mut self) {
+        self.0.iter().flatten().for_each(MemoryReceipt::end);
     }
 }
 

@@ -78,7 +78,7 @@ impl Backend {
         if let Some(refused) = self.refuse_plainly(&few.charges, outcome, caller) {
             return Some(refused);
         }
-        Some(self.finish_few(few, charges, caller))
+        self.finish_few(few, charges, caller)
     }
 
     #[inline(never)]
@@ -107,15 +107,16 @@ impl Backend {
         Some((observers, parts))
     }
 
+    /// Finishes the decision. `Some`, so that nobody who passes it on has to move it.
     #[inline(never)]
     fn finish_few<'a, C: Caller, const N: usize>(
         &'a self,
         few: &mut Few<'a, N>,
         charges: &'a Charges<'_>,
         caller: &C,
-    ) -> C::Decision {
+    ) -> Option<C::Decision> {
         few.seen = self.observe_few(few, charges);
-        caller.few(&*few)
+        Some(caller.few(&*few))
     }
 }
 

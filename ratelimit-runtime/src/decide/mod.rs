@@ -79,29 +79,39 @@ impl Backend {
         charges: &mut Charges<'_>,
         caller: &C,
     ) -> Result<C::Decision, PendingRequest<'b>> {
+        match self.decide_at_hand(charges, caller) {
+            Some(decision) => Ok(decision),
+            None => self.decide_any(charges, caller),
+        }
+    }
+
+    /// Decides such a call without a request, if that is possible. Completes the keys of its charges.
+    #[inline(always)]
+    pub(crate) fn decide_at_hand<C: Caller>(
+        &self,
+        charges: &mut Charges<'_>,
+        caller: &C,
+    ) -> Option<C::Decision> {
         if let Some(PolicyCharge { numbers: ChargeNumbers::Computed(..), .. }) = charges.only()
             && let Some(decision) = self.decide_computed(charges, caller)
         {
-            return Ok(decision);
+            return Some(decision);
         }
         // What operators have changed for a key is looked up once the key is complete.
         let is_by_key = charges.are_by_key();
         if !is_by_key && let Some(decision) = self.decide_alone(charges, caller) {
-            return Ok(decision);
+            return Some(decision);
         }
         self.close(charges);
         if let Some(blocked) = charges.take_blocked().filter(Blocked::refuses)
             && let Some(store) = self.store()
         {
-            return Ok(self.refuse(&blocked, store.source(), charges.parts_of(&blocked.charge), caller));
+            return Some(self.refuse(&blocked, store.source(), charges.parts_of(&blocked.charge), caller));
         }
         if is_by_key && let Some(decision) = self.decide_alone(charges, caller) {
-            return Ok(decision);
+            return Some(decision);
         }
-        match self.decide_few(charges, caller) {
-            Some(decision) => Ok(decision),
-            None => self.decide_any(charges, caller),
-        }
+        self.decide_few(charges, caller)
     }
 
     /// Looks at what charges without cost find, even if a policy is turned off. Returns the request, if it has to be awaited.

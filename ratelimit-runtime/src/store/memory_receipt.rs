@@ -64,6 +64,14 @@ impl MemoryReceipt {
         Corrected::cut(store.debit(&self.key(), &self.spec, used - self.cost))
     }
 
+    /// Frees the permits of a hold. Called once, when the decision is dropped.
+    #[inline]
+    pub(crate) fn end(&self) {
+        if self.is_hold() {
+            self.refund_part(self.cost);
+        }
+    }
+
     /// Whether the charge is a hold.
     #[inline]
     pub(crate) fn is_hold(&self) -> bool {
@@ -100,9 +108,7 @@ impl Deref for OwnedReceipt {
 impl Drop for OwnedReceipt {
     #[inline]
     fn drop(&mut self) {
-        if self.is_hold() {
-            self.refund_part(self.cost);
-        }
+        self.0.end();
     }
 }
 

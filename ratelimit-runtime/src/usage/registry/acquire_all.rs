@@ -10,7 +10,6 @@ use smallvec::SmallVec;
 use crate::base::coop::{count_refusal, is_due, poll_spend};
 use crate::base::invalid_policy::InvalidPolicy;
 use crate::decide::backend::Backend;
-use crate::decide::backend::failover::PendingRequest;
 use crate::decide::charges::Charges;
 use crate::decide::decision::Decision;
 use crate::decide::error::Error;
@@ -47,14 +46,18 @@ impl<I: Iterator<Item = Charge>> Future for AcquireAll<'_, I> {
         // Moved once, into the list.
         charges.for_each(|charge| list.push(charge));
         call.charges = None;
-        match decide(call.backend, &list) {
-            Ok(decision) => {
-                if decision.is_err() {
-                    // Lists that are invalid count as well, and are longer than other calls that are refused.
-                    count_refusal();
-                }
-                Poll::Ready(decision)
-            }
+        // Returned from here, as a match that it passes through would move it.
+        if let [charge] = &*list
+            && let Some(decision) = charge.decide_alone(call.backend)
+        {
+            return Poll::Ready(decision);
+        }
+        let mut asked = Charges::new(call.backend.keeps_parts());
+        if let Some(decision) = decide_at_hand(call.backend, &list, &mut asked) {
+            return Poll::Ready(decision);
+        }
+        match call.backend.decide_any(&mut asked, &LimiterCaller) {
+            Ok(decision) => Poll::Ready(decision),
             Err(request) => call.pending.start(request, context),
         }
     }
@@ -63,35 +66,33 @@ impl<I: Iterator<Item = Charge>> Future for AcquireAll<'_, I> {
 /// Nothing in it is pinned: the charges are moved, and so may be the request.
 impl<I> Unpin for AcquireAll<'_, I> {}
 
-/// Decides a list of charges. Returns the request, if it has to be awaited.
-#[inline]
-fn decide<'a>(
+/// Decides a list of charges without a request, if that is possible. Otherwise these are what is asked.
+#[inline(never)]
+fn decide_at_hand<'a>(
     backend: &'a Arc<Backend>,
-    list: &[Charge],
-) -> Result<Result<Decision, Error>, PendingRequest<'a>> {
-    if let [charge] = list
-        && let Some(decision) = charge.decide_alone(backend)
-    {
-        return Ok(decision);
-    }
-    decide_list(backend, list)
-}
-
-fn decide_list<'a>(
-    backend: &'a Arc<Backend>,
-    list: &[Charge],
-) -> Result<Result<Decision, Error>, PendingRequest<'a>> {
-    let mut call = Charges::new(backend.keeps_parts());
+    list: &'a [Charge],
+    asked: &mut Charges<'a>,
+) -> Option<Result<Decision, Error>> {
     for is_free in [false, true] {
         // A limiter that an operator has turned off decides nothing, unless all are off.
-        if call.is_empty()
-            && let Err(invalid) = list.iter().try_for_each(|it| it.add_to(&mut call, backend, is_free))
+        if asked.is_empty()
+            && let Err(invalid) = list.iter().try_for_each(|charge| charge.add_to(asked, backend, is_free))
         {
-            return Ok(Err(invalid.into()));
+            return Some(Err(refused(invalid)));
         }
     }
-    if call.is_empty() {
-        return Ok(Err(InvalidPolicy::new("charges", "are empty; pass at least one").into()));
+    if asked.is_empty() {
+        return Some(Err(refused(InvalidPolicy::new("charges", "are empty; pass at least one"))));
     }
-    backend.decide(&mut call, &LimiterCaller)
+    if let Some(decision) = backend.decide_plainly(asked, &LimiterCaller) {
+        return Some(decision);
+    }
+    backend.decide_at_hand(asked, &LimiterCaller)
+}
+
+/// Returns the error of a list that is invalid, which the task may not repeat for ever without letting others run.
+#[cold]
+fn refused(invalid: InvalidPolicy) -> Error {
+    count_refusal();
+    invalid.into()
 }
