@@ -11,6 +11,7 @@ pub(crate) mod lazy_box;
 pub(crate) mod log;
 pub(crate) mod number_map;
 pub(crate) mod parker;
+pub(crate) mod prefetch;
 #[cfg(test)]
 pub(crate) mod property_tests;
 #[cfg(any(feature = "redis", feature = "web"))]

@@ -29,8 +29,14 @@ pub(super) const SAMPLED: u32 = 16;
 /// What is known of the keys of which one is evicted.
 type Sample<T> = SmallVec<[T; SAMPLED as usize]>;
 
-/// A key that may be evicted: whether calls wait for it, when it ends, and where it is.
-type Victim = ((bool, u64), SlotId);
+/// A key that may be evicted.
+struct Victim {
+    /// Whether calls wait for it.
+    is_awaited: bool,
+    ends: u64,
+    slot: SlotId,
+    owner: Owner,
+}
 
 impl Table {
     /// Inserts a key that is not there yet, with this state.
@@ -49,6 +55,8 @@ impl Table {
         if self.len == 0 {
             self.slots.make_first_lines();
         }
+        // Written at the end, and who unlocks the table waits for that. They are others if its line is full.
+        self.owners.prefetch(self.slots.home(index.fingerprint));
         let mut place = None;
         if self.len >= self.max_keys {
             place = self.make_room(index, now);
@@ -119,6 +127,7 @@ impl Table {
     /// Returns those slots of the next line whose keys had expired by then.
     fn next_expired(&mut self, by: u64) -> impl Iterator<Item = SlotId> + use<> {
         let line = self.owners.next_line(&mut self.hand);
+        self.slots.prefetch(self.owners.next_line(&mut { self.hand }));
         (0..LINE).for_each(|_| self.count_look());
         // All at once, as most have not.
         let mut expired = 0;
@@ -142,7 +151,7 @@ impl Table {
             }
         }
         let policy = self.shares.victim(index.policy, self.max_keys)?;
-        let ((_, ends), slot) = self.victim(policy)?;
+        let Victim { ends, slot, owner, .. } = self.victim(policy)?;
         if ends > now {
             self.first_eviction |= self.evicted == 0;
             self.evicted += 1;
@@ -154,7 +163,6 @@ impl Table {
         let locked = self.slots.slot(slot).lock();
         let (content, fingerprint) = (locked.content(), locked.fingerprint());
         locked.clear();
-        let owner = self.owners[slot];
         self.forget_but_place(content, fingerprint);
         Some(owner)
     }
@@ -165,19 +173,27 @@ impl Table {
     /// The keys in the lines at hand would be nearer, but are no random choice: evictions change what is left there.
     fn victim(&mut self, policy: u32) -> Option<Victim> {
         let size = self.shares.size(policy) as u64;
-        // First the slots and then what they hold, so that the processor fetches all of either at once.
-        let (mut slots, mut ranks) = (Sample::<SlotId>::new(), Sample::<(bool, u64)>::new());
+        // First the places, then the slots and then what they hold, so that the processor fetches all of each at once.
+        let mut places = Sample::<u32>::new();
         for i in 0..size.min(SAMPLED.into()) {
             self.count_look();
-            let place = if size > SAMPLED.into() { self.next_random() % size } else { i };
-            slots.push(self.shares.slot(policy, place as u32));
+            // Not by a division, which takes as long as all else here.
+            let place = if size > SAMPLED.into() { (self.next_random() * size) >> 32 } else { i } as u32;
+            self.shares.prefetch(policy, place);
+            places.push(place);
         }
-        for slot in &slots {
-            let entry = self.slots.slot(*slot);
+        let mut keys = Sample::<(SlotId, u32)>::new();
+        for place in places {
+            let slot = self.shares.slot(policy, place);
+            self.slots.slot(slot).prefetch();
+            keys.push((slot, place));
+        }
+        let victims = keys.into_iter().map(|(slot, place)| {
+            let entry = self.slots.slot(slot);
             let is_awaited = !self.queues.is_empty() && self.queues.contains_key(&entry.fingerprint());
-            ranks.push((is_awaited, entry.read().content.ends));
-        }
-        ranks.into_iter().zip(slots).filter(|((_, ends), _)| *ends < FOREVER).min_by_key(|(rank, _)| *rank)
+            Victim { is_awaited, ends: entry.read().content.ends, slot, owner: Owner { policy, place } }
+        });
+        victims.filter(|victim| victim.ends < FOREVER).min_by_key(|victim| (victim.is_awaited, victim.ends))
     }
 
     fn next_random(&mut self) -> u64 {

@@ -28,6 +28,9 @@ impl Table {
             }
         }
         self.shorten(split);
+        let next = slots.next_split();
+        slots.prefetch(next);
+        self.owners.prefetch(next);
     }
 
     /// Moves keys from the end of a chain to unused slots before them, and removes extra lines that are then empty.

@@ -4,6 +4,7 @@ use std::ops::{Index, IndexMut};
 
 use super::segments::Segments;
 use super::slots::{LINE, LineId, SlotId};
+use crate::base::prefetch::prefetch;
 
 /// The policy of a key, and the place of its slot among the policy's.
 #[derive(Clone, Copy, Debug, Default)]
@@ -34,6 +35,12 @@ impl Owners {
         let lines = if is_extra { &mut self.extra_lines } else { &mut self.lines };
         lines.push(Default::default());
         lines.len() as u32 - 1
+    }
+
+    /// Lets the processor fetch the owners of a line.
+    #[inline]
+    pub(super) fn prefetch(&self, line: LineId) {
+        prefetch(&self[line.slot(0)]);
     }
 
     /// Returns the number of lines of both kinds.

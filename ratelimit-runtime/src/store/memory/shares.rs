@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::segments::Segments;
 use super::slots::SlotId;
+use crate::base::prefetch::prefetch;
 use crate::key::policy_id::PolicyId;
 
 /// All policies that hold keys, in collections that never move all their elements.
@@ -86,6 +87,12 @@ impl Shares {
     /// Returns the slot at this place of a policy.
     pub(super) fn slot(&self, policy: u32, place: u32) -> SlotId {
         self.policies[policy].slots[place]
+    }
+
+    /// Lets the processor fetch the slot at this place of a policy.
+    #[inline]
+    pub(super) fn prefetch(&self, policy: u32, place: u32) {
+        prefetch(&self.policies[policy].slots[place]);
     }
 
     /// Returns the number of policies with so many keys, which are ranked before the others.

@@ -5,6 +5,7 @@
 
 use crate::algorithm::holds::FOREVER;
 use crate::algorithm::{PlainState, dated_pace};
+use crate::base::prefetch::prefetch;
 use crate::base::sync::{AtomicU64, Ordering, fence, spin_loop, yield_now};
 use crate::key::Fingerprint;
 
@@ -99,6 +100,12 @@ impl<'a> Slot<'a> {
     /// Returns the key. Only the holder of the table's lock can rely on it.
     pub(super) fn fingerprint(self) -> Fingerprint {
         Fingerprint(self.0[0].load(Ordering::Relaxed), self.0[1].load(Ordering::Relaxed))
+    }
+
+    /// Lets the processor fetch the content.
+    #[inline]
+    pub(super) fn prefetch(self) {
+        prefetch(self.word());
     }
 
     /// Reads the content. What is read holds if [`is_unchanged`](Self::is_unchanged) says so afterwards.

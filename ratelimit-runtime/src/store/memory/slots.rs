@@ -158,6 +158,14 @@ impl Slots {
         Some(Slot::new(cells.get(slot.position() as usize)?))
     }
 
+    /// Lets the processor fetch a line.
+    #[inline]
+    pub(super) fn prefetch(&self, line: LineId) {
+        let cells = self.cells(line).map(|cells| cells.as_chunks().0).unwrap_or_default();
+        // Every other slot is in the same cache line.
+        cells.iter().step_by(2).for_each(|cells| Slot::new(cells).prefetch());
+    }
+
     /// Returns what the slots of a line hold.
     pub(super) fn contents_of(&self, line: LineId) -> impl Iterator<Item = Content> {
         let cells = self.cells(line).expect("a line that is known exists").as_chunks().0;
@@ -202,9 +210,15 @@ impl Slots {
 
     /// Adds a line. Returns the line whose keys are to be divided between both.
     pub(super) fn add_line(&self) -> LineId {
-        let new = self.count();
+        let (new, split) = (self.count(), self.next_split());
         self.lines.grow(new);
         self.count.store(with_mask(new + 1), Ordering::Release);
+        split
+    }
+
+    /// Returns the line that is split when the next one is added.
+    pub(super) fn next_split(&self) -> LineId {
+        let new = self.count();
         LineId(new & (mask(new + 1) >> 1))
     }
 
