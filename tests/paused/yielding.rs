@@ -1,5 +1,6 @@
 //! Tasks that make one call after the other, of which none has to wait, let other tasks run.
 
+use std::fmt;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -134,6 +135,19 @@ async fn refused_calls_of_limiters_let_other_tasks_run() {
         let none =
             async || assert!(registry.try_acquire_all([]).await.is_err_and(|error| !error.is_limited()));
         assert!(turns(none).await >= TURNS);
+        // Calls that cost nothing are refused if their key is not valid.
+        assert!(turns(async || drop(plain.try_acquire_n(NoText, 0).await.unwrap_err())).await >= TURNS);
+        let free = async || drop(registry.try_acquire_all([plain.charge_n(NoText, 0)]).await.unwrap_err());
+        assert!(turns(free).await >= TURNS);
+    }
+}
+
+/// A part of a key that cannot be formatted.
+struct NoText;
+
+impl fmt::Display for NoText {
+    fn fmt(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Err(fmt::Error)
     }
 }
 

@@ -19,7 +19,7 @@ use crate::key::PartsOfKey;
 use crate::policy::Algorithm;
 use crate::store::decided_by::DecidedBy;
 use crate::store::error::StoreError;
-use crate::store::{Hold, MemoryReceipt, OwnedReceipt, Receipt};
+use crate::store::{Hold, MemoryReceipt, OwnedReceipt, OwnedReceipts, Receipt};
 
 /// The outcome of a rate-limit check by one policy or several.
 ///
@@ -83,7 +83,7 @@ struct More {
     /// What a few policies said, from which the list is made.
     few: FewPolicies,
     /// The receipts for their charges.
-    memory_receipts: MemoryReceipts,
+    memory_receipts: OwnedReceipts<FEW>,
     /// What the call holds of its only policy in process. It ends with the decision, and neither a refund nor a settlement changes it.
     hold: OnceCell<OwnedReceipt>,
     /// What reports the ends of holds in process. Dropped after their receipts, once the permits are free.
@@ -95,11 +95,6 @@ struct More {
     /// The step of the penalties of that key.
     penalty: OnceCell<u64>,
 }
-
-/// Receipts with which holds end as they are dropped. An array, so that each is written where it stays: who moves what was written a moment
-/// ago waits for it.
-#[derive(Default)]
-struct MemoryReceipts([Option<MemoryReceipt>; FEW]);
 
 /// What reports the ends of holds.
 pub(crate) type ObservedHolds = SmallVec<[Arc<Hold>; 1]>;
@@ -365,12 +360,6 @@ impl Decision {
 impl More {
     fn memory_receipts(&self) -> impl Iterator<Item = &MemoryReceipt> {
         self.memory_receipts.0.iter().flatten()
-    }
-}
-
-impl Drop for MemoryReceipts {
-    fn drop(&mut self) {
-        self.0.iter().flatten().for_each(MemoryReceipt::end);
     }
 }
 

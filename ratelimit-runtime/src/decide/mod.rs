@@ -53,6 +53,7 @@ use self::error::Error;
 use self::request::AcquireRequest;
 pub(crate) use self::single::SingleDecision;
 use crate::algorithm::Verdict;
+use crate::base::coop::count_refusal;
 use crate::key::missing_key::MissingKey;
 use crate::key::{Fingerprint, KeyParts, PartsOfKey};
 use crate::store::decided_by::DecidedBy;
@@ -85,7 +86,8 @@ impl Backend {
         }
     }
 
-    /// Decides such a call without a request, if that is possible. Completes the keys of its charges.
+    /// Decides a call that [`decide_plainly`](Self::decide_plainly) does not decide, without a request if that is possible. Completes
+    /// the keys of its charges.
     #[inline(always)]
     pub(crate) fn decide_at_hand<C: Caller>(
         &self,
@@ -365,7 +367,9 @@ impl Backend {
                 definition.log_shadow_failure(&error);
                 continue;
             }
-            if !is_free {
+            if is_free {
+                count_refusal();
+            } else {
                 definition.log_refusal(&error);
             }
             refusal.get_or_insert((definition.attribute.index, error));

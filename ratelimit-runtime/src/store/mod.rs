@@ -34,7 +34,7 @@ pub(crate) use leases::{Fetch, Kept, Leases, Reply};
 pub use memory::MemoryStore;
 pub(crate) use memory::Waiter;
 pub(crate) use memory::{InList, ListedCharge, PlainCharge, PlainOutcome, SingleOutcome};
-pub(crate) use memory_receipt::{MemoryReceipt, OwnedReceipt};
+pub(crate) use memory_receipt::{MemoryReceipt, OwnedReceipt, OwnedReceipts};
 pub(crate) use receipt::{Mirrored, Receipt, Share};
 #[cfg(feature = "redis")]
 pub use redis::Master;

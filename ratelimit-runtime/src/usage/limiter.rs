@@ -210,12 +210,14 @@ impl Limiter {
         Acquire::new(self.call(n, timeout), key)
     }
 
-    /// Creates a charge of one permit for [`Registry::try_acquire_all`](crate::Registry::try_acquire_all).
+    /// Creates a charge of one permit for [`Registry::try_acquire_all`](crate::Registry::try_acquire_all). An override of the policy that
+    /// comes between this and the call may count from the next charge on.
     pub fn charge<M>(&self, key: impl IntoKey<M>) -> Charge {
         self.charge_n(key, 1)
     }
 
-    /// Creates a charge of `n` permits for [`Registry::try_acquire_all`](crate::Registry::try_acquire_all).
+    /// Creates a charge of `n` permits for [`Registry::try_acquire_all`](crate::Registry::try_acquire_all), as
+    /// [`charge`](Self::charge) does.
     pub fn charge_n<M>(&self, key: impl IntoKey<M>, n: u64) -> Charge {
         Charge::new(&self.call(n, Duration::ZERO), &key)
     }

@@ -55,7 +55,7 @@ impl Table {
         if self.len == 0 {
             self.slots.make_first_lines();
         }
-        // Written at the end, and who unlocks the table waits for that. They are others if its line is full.
+        // Written at the end, and unlocking the table waits for that. It is another line if this one is full.
         self.owners.prefetch(self.slots.home(index.fingerprint));
         let mut place = None;
         if self.len >= self.max_keys {

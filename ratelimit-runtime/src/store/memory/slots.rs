@@ -162,7 +162,7 @@ impl Slots {
     #[inline]
     pub(super) fn prefetch(&self, line: LineId) {
         let cells = self.cells(line).map(|cells| cells.as_chunks().0).unwrap_or_default();
-        // Every other slot is in the same cache line.
+        // Two slots share a cache line.
         cells.iter().step_by(2).for_each(|cells| Slot::new(cells).prefetch());
     }
 

@@ -144,9 +144,9 @@ impl Pending {
         // As an async function does.
         let future = self.0.as_mut().expect("the future was polled after it had completed");
         let result = ready!(Pin::new(&mut *future).poll(context));
-        let decision = future.backend().finish(result, &LimiterCaller);
+        let backend = Arc::clone(future.backend());
         self.0 = None;
-        Poll::Ready(decision)
+        Poll::Ready(backend.finish(result, &LimiterCaller))
     }
 }
 

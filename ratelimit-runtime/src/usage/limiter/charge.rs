@@ -29,14 +29,14 @@ use crate::key::{Fingerprint, IntoKey, KeyParts, PartsOfKey};
 #[must_use = "a charge does nothing until `Registry::try_acquire_all` decides it"]
 pub struct Charge {
     /// The id of the limiter's backend.
-    pub(super) backend: u64,
-    pub(super) definition: Arc<Definition>,
-    pub(super) cost: u64,
+    backend: u64,
+    definition: Arc<Definition>,
+    cost: u64,
     /// The hash of the key of the policy as it is written.
-    pub(super) key: Result<Fingerprint, MissingKey>,
+    key: Result<Fingerprint, MissingKey>,
     /// The parts of the key, if their texts may be wanted or another key may have to be made of them. In a box, because a charge is moved
     /// several times before it is decided, and most have none.
-    pub(super) parts: Option<Box<KeyParts>>,
+    parts: Option<Box<KeyParts>>,
 }
 
 /// A list of charges is moved before it is decided.
@@ -58,14 +58,16 @@ impl Charge {
     pub(crate) fn decide_alone(&self, backend: &Arc<Backend>) -> Option<Result<Decision, Error>> {
         let Charge { backend: id, cost, key: Ok(key), .. } = self else { return None };
         let call = self.call(backend, *cost);
-        if *id == backend.id() && self.is_as_written(&call) { call.decide_plain_key(*key) } else { None }
+        let is_as_written = call.is_as_written() || self.parts.is_none();
+        if *id == backend.id() && is_as_written { call.decide_plain_key(*key) } else { None }
     }
 
-    /// Adds the charge to a call of this backend. One that is turned off is added only if it costs nothing.
+    /// Adds a charge of a list to a call of this backend. One that is turned off is added only if it costs nothing.
     pub(crate) fn add_to<'a>(
         &'a self,
         charges: &mut Charges<'a>,
         backend: &'a Arc<Backend>,
+        list: &[Charge],
         is_free: bool,
     ) -> Result<(), InvalidPolicy> {
         let Charge { backend: id, definition, cost, key, parts } = self;
@@ -76,7 +78,7 @@ impl Charge {
         let call = self.call(backend, cost);
         let parts = parts.as_ref().map_or(PartsOfKey::NONE, |parts| parts.all());
         match key {
-            Ok(key) if self.is_as_written(&call) => {
+            Ok(key) if call.is_as_written() || self.policy_lacks_parts(list) => {
                 let (counted, numbers) = (DefinitionRef::Counted(definition), definition.limiter_numbers());
                 charges.add_literal(counted, numbers, cost, (*key, parts));
             }
@@ -97,11 +99,12 @@ impl Charge {
         LimiterCall { backend, definition: &self.definition, cost, timeout: Duration::ZERO }
     }
 
-    /// Whether it is decided by the numbers of the policy as it is written. One that was made by them without its parts always is, even if
-    /// operators have changed them in between.
-    #[inline]
-    fn is_as_written(&self, call: &LimiterCall<'_>) -> bool {
-        self.parts.is_none() || call.is_as_written()
+    /// Whether a charge of the policy has no parts. It is decided by the numbers of the policy as it is written, even if operators have
+    /// changed them since, as no other key can be made. So are the others then: one call has the same numbers for all of them.
+    #[cold]
+    fn policy_lacks_parts(&self, list: &[Charge]) -> bool {
+        let policy = self.definition.id;
+        list.iter().any(|charge| charge.definition.id == policy && charge.parts.is_none())
     }
 }
 
@@ -114,5 +117,70 @@ impl fmt::Debug for Charge {
             charge.field("error", error);
         }
         charge.finish_non_exhaustive()
+    }
+}
+
+#[cfg(all(test, feature = "overrides"))]
+mod tests {
+    use super::*;
+    use crate::decide::overrides::OverrideSet;
+    use crate::policy::FixedWindow;
+    use crate::usage::registry::Registry;
+
+    #[tokio::test]
+    async fn charges_that_were_made_before_an_override_are_decided_without_it() {
+        let registry = Registry::in_memory();
+        let daily =
+            registry.limiter("charges.daily", FixedWindow::new(3, Duration::from_secs(86_400))).unwrap();
+        let set = |overrides: &str| set(&registry, overrides);
+        daily.try_acquire("ann").await.unwrap();
+        let [as_written, beside] = ["ann", "bob"].map(|key| daily.charge(key));
+        assert!(as_written.parts.is_none());
+        set("[\"charges.daily\"]\nlimit = 1\n");
+        let [overridden, late] = ["ann", "ann"].map(|key| daily.charge(key));
+        assert!(overridden.parts.is_some());
+        // What the key of the override would be made from is gone.
+        registry.try_acquire_all([as_written, beside]).await.unwrap();
+        assert!(registry.try_acquire_all([overridden]).await.unwrap_err().is_limited());
+        set("# None.\n");
+        registry.try_acquire_all([late]).await.unwrap();
+        assert_eq!(daily.peek("ann").await.unwrap().remaining, 0);
+    }
+
+    #[tokio::test]
+    async fn lists_have_one_set_of_numbers_for_each_policy() {
+        let settings =
+            ["limit = 1", "shadow = true", "off = true"].map(|it| format!("[\"charges.mixed\"]\n{it}\n"));
+        let blocked = ["ann", "bob"].map(|key| format!("[\"charges.mixed\".keys.{key}]\nblocked = true\n"));
+        for overrides in settings.into_iter().chain(blocked) {
+            for is_reversed in [false, true] {
+                let registry = Registry::in_memory();
+                let limiter =
+                    |name| registry.limiter(name, FixedWindow::new(3, Duration::from_secs(86_400))).unwrap();
+                let (mixed, other) = (limiter("charges.mixed"), limiter("charges.other"));
+                let made_before = mixed.charge("ann");
+                set(&registry, &overrides);
+                let mut list = [made_before, mixed.charge("ann"), other.charge("ann"), mixed.charge("bob")];
+                if is_reversed {
+                    list.reverse();
+                }
+                let decision = registry.try_acquire_all(list).await.unwrap();
+                assert_eq!(decision.policies().len(), 4, "{overrides}");
+                assert!(
+                    decision.policies().iter().all(|policy| policy.limit == 3 && !policy.shadow),
+                    "{decision:?}"
+                );
+                let list = [mixed.charge_n("ann", 2), mixed.charge("ann")];
+                set(&registry, "# None.\n");
+                // Both have their parts, and so count by what is in force now.
+                assert!(registry.try_acquire_all(list).await.unwrap_err().is_limited());
+                let [used, unused] = [mixed.peek("ann").await.unwrap(), mixed.peek("bob").await.unwrap()];
+                assert_eq!((used.remaining, unused.remaining), (1, 2), "{overrides}");
+            }
+        }
+    }
+
+    fn set(registry: &Registry, overrides: &str) {
+        registry.backend().overrides().replace(&Arc::new(OverrideSet::parse(overrides).unwrap()));
     }
 }

@@ -53,7 +53,7 @@ impl<I: Iterator<Item = Charge>> Future for AcquireAll<'_, I> {
             return Poll::Ready(decision);
         }
         let mut asked = Charges::new(call.backend.keeps_parts());
-        if let Some(decision) = decide_at_hand(call.backend, &list, &mut asked) {
+        if let Some(decision) = decide_list(call.backend, &list, &mut asked) {
             return Poll::Ready(decision);
         }
         match call.backend.decide_any(&mut asked, &LimiterCaller) {
@@ -66,9 +66,9 @@ impl<I: Iterator<Item = Charge>> Future for AcquireAll<'_, I> {
 /// Nothing in it is pinned: the charges are moved, and so may be the request.
 impl<I> Unpin for AcquireAll<'_, I> {}
 
-/// Decides a list of charges without a request, if that is possible. Otherwise these are what is asked.
+/// Decides a list of charges without a request, if that is possible. Otherwise `asked` has the charges of the request.
 #[inline(never)]
-fn decide_at_hand<'a>(
+fn decide_list<'a>(
     backend: &'a Arc<Backend>,
     list: &'a [Charge],
     asked: &mut Charges<'a>,
@@ -76,13 +76,14 @@ fn decide_at_hand<'a>(
     for is_free in [false, true] {
         // A limiter that an operator has turned off decides nothing, unless all are off.
         if asked.is_empty()
-            && let Err(invalid) = list.iter().try_for_each(|charge| charge.add_to(asked, backend, is_free))
+            && let Err(invalid) =
+                list.iter().try_for_each(|charge| charge.add_to(asked, backend, list, is_free))
         {
-            return Some(Err(refused(invalid)));
+            return Some(Err(invalid_list(invalid)));
         }
     }
     if asked.is_empty() {
-        return Some(Err(refused(InvalidPolicy::new("charges", "are empty; pass at least one"))));
+        return Some(Err(invalid_list(InvalidPolicy::new("charges", "are empty; pass at least one"))));
     }
     if let Some(decision) = backend.decide_plainly(asked, &LimiterCaller) {
         return Some(decision);
@@ -92,7 +93,7 @@ fn decide_at_hand<'a>(
 
 /// Returns the error of a list that is invalid, which the task may not repeat for ever without letting others run.
 #[cold]
-fn refused(invalid: InvalidPolicy) -> Error {
+fn invalid_list(invalid: InvalidPolicy) -> Error {
     count_refusal();
     invalid.into()
 }
