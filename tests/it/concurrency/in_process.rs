@@ -75,6 +75,26 @@ async fn refusal_by_another_policy_holds_nothing() {
 }
 
 #[tokio::test]
+async fn lists_hold_their_permits_until_their_decision_is_dropped() {
+    let registry = Registry::in_memory();
+    let exports = registry.limiter("exports", ConcurrencyLimit::new(2)).unwrap();
+    let daily = registry.limiter("daily", FixedWindow::new(9, DAY)).unwrap();
+    let both = || registry.try_acquire_all([exports.charge("key"), daily.charge("key")]);
+    let left = async || (remaining(&exports).await, remaining(&daily).await);
+    // With new keys, and with keys that the store has.
+    for used in 1..4 {
+        let decision = both().await.unwrap();
+        assert_eq!(left().await, (1, 9 - used));
+        drop(decision);
+        assert_eq!(left().await, (2, 9 - used));
+        let decision = both().await.unwrap();
+        assert_eq!(left().await, (1, 8 - used));
+        decision.refund().await.unwrap();
+        assert_eq!(left().await, (2, 9 - used));
+    }
+}
+
+#[tokio::test]
 async fn releases_after_a_reset_free_no_other_hold() {
     let exports = limiter(2);
     let before = [exports.try_acquire("key").await.unwrap(), exports.try_acquire("key").await.unwrap()];

@@ -88,6 +88,10 @@ async fn empty_and_mixed_lists_are_invalid() {
     let charges = [limiter(&one, "a", 1).charge(()), limiter(&other, "a", 1).charge(())];
     assert!(matches!(one.try_acquire_all(charges).await, Err(Error::Invalid(_))));
     assert!(matches!(one.try_acquire_all([]).await, Err(Error::Invalid(_))));
+    // Also if the store of this one has a key of the same name.
+    limiter(&one, "a", 2).try_acquire(()).await.unwrap();
+    let single = limiter(&other, "a", 2).charge(());
+    assert!(matches!(one.try_acquire_all([single]).await, Err(Error::Invalid(_))));
 }
 
 #[tokio::test]
