@@ -120,7 +120,8 @@ impl fmt::Debug for Charge {
     }
 }
 
-#[cfg(all(test, feature = "overrides"))]
+#[cfg(feature = "overrides")]
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::decide::overrides::OverrideSet;
