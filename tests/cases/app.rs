@@ -2,6 +2,7 @@
 
 use std::fmt::Debug;
 use std::future::Future;
+use std::pin::Pin;
 
 use ratelimits::Registry;
 
@@ -34,8 +35,17 @@ impl AppError {
 
 /// Runs a test on an in-memory registry that no other test uses.
 pub(crate) fn isolated<T>(test: impl Future<Output = T>) -> T {
+    let mut output = None;
+    run(Box::pin(async {
+        output = Some(test.await);
+    }));
+    output.unwrap()
+}
+
+/// Compiled once, and not for each test.
+fn run(test: Pin<Box<dyn Future<Output = ()> + '_>>) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(Registry::in_memory().scope(test))
+    runtime.block_on(Registry::in_memory().scope(test));
 }
 
 #[track_caller]

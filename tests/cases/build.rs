@@ -10,7 +10,7 @@ const CASES: &str = "../cases";
 const ASYNC_ONLY: [&str; 5] = ["frameworks", "futures", "holding", "prologue", "returned_futures"];
 
 /// What is replaced, in this order, once async blocks are closures.
-const REPLACED: [(&str, &str); 21] = [
+const REPLACED: [(&str, &str); 24] = [
     ("use std::future::Future;\n", ""),
     ("use async_trait::async_trait;\n", ""),
     ("#[async_trait]\n", ""),
@@ -26,6 +26,9 @@ const REPLACED: [(&str, &str); 21] = [
     ("impl Future<Output = AppResult<u8>>", "AppResult<u8>"),
     ("Box::pin(", "std::convert::identity("),
     // The app's own.
+    ("use std::pin::Pin;\n", ""),
+    ("Pin<Box<dyn Future<Output = ()> + '_>>", "impl FnOnce()"),
+    ("Some(test)", "Some(test())"),
     ("    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();\n", ""),
     ("runtime.block_on(Registry::in_memory().scope(test))", "Registry::in_memory().sync_scope(test)"),
     // What takes a future, but a closure that makes one would do as well.
@@ -38,6 +41,10 @@ const REPLACED: [(&str, &str); 21] = [
 
 fn main() -> io::Result<()> {
     println!("cargo::rerun-if-changed={CASES}");
+    println!("cargo::rustc-check-cfg=cfg(runs_every_set)");
+    if env::var("CARGO_PKG_NAME").is_ok_and(|package| package != "edition-2021") {
+        println!("cargo::rustc-cfg=runs_every_set");
+    }
     let directory = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
     for entry in fs::read_dir(CASES)? {
         let path = entry?.path();
@@ -45,7 +52,9 @@ fn main() -> io::Result<()> {
             fs::write(directory.join(name), without_async(&fs::read_to_string(&path)?))?;
         }
     }
-    fs::write(directory.join("cases.rs"), "mod app;\nmod charging;\nmod held;\nmod plain;\n")
+    let all = fs::read_to_string(format!("{CASES}/all.rs"))?;
+    let modules = all.find("mod app;").expect("the modules are at the end");
+    fs::write(directory.join("cases.rs"), &all[modules..])
 }
 
 fn without_async(cases: &str) -> String {
