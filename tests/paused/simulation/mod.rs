@@ -76,7 +76,10 @@ mod server;
 mod steps;
 mod target;
 
+use std::num::NonZero;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::thread;
 
 use self::schedule::{Plan, Stats};
 use self::server::Server;
@@ -94,18 +97,32 @@ fn no_interval_exceeds_what_is_promised() {
         only.split_once("..")
             .map_or_else(|| number(&only)..number(&only) + 1, |(from, to)| number(from)..number(to))
     });
-    let server = Arc::new(Mutex::new(Server::start()));
-    let mut all = Stats::default();
-    for schedule in schedules {
-        let plan = Plan::random(seeded.run(schedule));
-        match plan.run(&server, false) {
-            Ok(stats) => all.add(&stats),
-            Err(problem) => {
-                let shortest = plan.shrink(&server);
-                let again = shortest.run(&server, true).err();
-                panic!("RATELIMITS_SCHEDULE={schedule}: {problem}\n{shortest:#?}\nthe shortest: {again:?}")
+    let (all, next) = (Mutex::new(Stats::default()), AtomicU64::new(schedules.start));
+    let run_schedules = || {
+        let server = Arc::new(Mutex::new(Server::start()));
+        loop {
+            let schedule = next.fetch_add(1, Ordering::Relaxed);
+            if schedule >= schedules.end {
+                break;
+            }
+            let plan = Plan::random(seeded.run(schedule));
+            match plan.run(&server, false) {
+                Ok(stats) => all.lock().unwrap().add(&stats),
+                Err(problem) => {
+                    let shortest = plan.shrink(&server);
+                    let again = shortest.run(&server, true).err();
+                    panic!(
+                        "RATELIMITS_SCHEDULE={schedule}: {problem}\n{shortest:#?}\nthe shortest: {again:?}"
+                    )
+                }
             }
         }
-    }
-    println!("{all:?}");
+    };
+    let threads = thread::available_parallelism().map_or(1, NonZero::get);
+    thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(run_schedules);
+        }
+    });
+    println!("{:?}", all.lock().unwrap());
 }
