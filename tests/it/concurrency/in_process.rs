@@ -95,17 +95,6 @@ async fn lists_hold_their_permits_until_their_decision_is_dropped() {
 }
 
 #[tokio::test]
-async fn releases_after_a_reset_free_no_other_hold() {
-    let exports = limiter(2);
-    let before = [exports.try_acquire("key").await.unwrap(), exports.try_acquire("key").await.unwrap()];
-    assert!(exports.reset("key").await.unwrap());
-    thread::sleep(Duration::from_millis(1));
-    let _after = [exports.try_acquire("key").await.unwrap(), exports.try_acquire("key").await.unwrap()];
-    drop(before);
-    assert_eq!(remaining(&exports).await, 0);
-}
-
-#[tokio::test]
 async fn held_keys_are_not_evicted() {
     let registry = Registry::builder().max_keys(8).in_memory();
     let exports = registry.limiter("exports", ConcurrencyLimit::new(1)).unwrap();
