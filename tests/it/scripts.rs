@@ -41,8 +41,8 @@ struct Stored {
 
 /// The commands that start and end a fault of the server.
 struct Fault {
-    start: Vec<String>,
-    end: Vec<String>,
+    start: String,
+    end: String,
 }
 
 /// What Redis stored before and after some calls.
@@ -74,18 +74,6 @@ impl Fixture {
         let (seconds, micros): (u64, u64) =
             redis::cmd("TIME").query_async(&mut self.admin).await.expect("the server answers");
         seconds * 1_000_000 + micros
-    }
-
-    /// Writes a text before the value of a key, or before the last element of its list.
-    async fn mark(&mut self, key: &str, text: &str) {
-        const SCRIPT: &str = "
-            if redis.call('TYPE', KEYS[1]).ok == 'list' then
-                return redis.call('LSET', KEYS[1], -1, ARGV[1] .. redis.call('LINDEX', KEYS[1], -1))
-            end
-            return redis.call('SET', KEYS[1], ARGV[1] .. redis.call('GET', KEYS[1]), 'KEEPTTL')";
-        let mut call = redis::cmd("EVAL");
-        call.arg(SCRIPT).arg(1).arg(key).arg(text);
-        let _: () = call.query_async(&mut self.admin).await.expect("the server answers");
     }
 
     /// Puts the key of each case into this state.
@@ -127,13 +115,9 @@ impl Fixture {
     /// Makes calls during a fault. Every key must still expire after them.
     async fn during<T>(&mut self, fault: &Fault, calls: impl AsyncFnOnce(&RedisStore) -> T) -> (T, Change) {
         let before = self.stored().await;
-        for command in &fault.start {
-            self.send(command).await;
-        }
+        self.send(&fault.start).await;
         let result = calls(&self.store).await;
-        for command in &fault.end {
-            self.send(command).await;
-        }
+        self.send(&fault.end).await;
         let after = self.stored().await;
         assert!(after.iter().all(Stored::is_absent_or_expires), "{:?}: {after:?}", fault.start);
         (result, Change { before, after })
@@ -153,12 +137,15 @@ impl Stored {
 
 impl Fault {
     fn new(start: &str, end: &str) -> Self {
-        Fault { start: vec![start.to_owned()], end: vec![end.to_owned()] }
+        Fault { start: start.to_owned(), end: end.to_owned() }
     }
 
     fn denied(commands: &[&str]) -> Self {
-        let acl = |sign| commands.iter().map(|name| format!("ACL SETUSER least {sign}{name}")).collect();
-        Fault { start: acl('-'), end: acl('+') }
+        let acl = |sign| {
+            let rules: Vec<_> = commands.iter().map(|name| format!("{sign}{name}")).collect();
+            format!("ACL SETUSER least {}", rules.join(" "))
+        };
+        Fault::new(&acl('-'), &acl('+'))
     }
 }
 

@@ -79,7 +79,7 @@ async fn killed_processes_leave_no_holds_and_admit_no_more() {
     let mut kills = HashMap::new();
     let begin = Instant::now();
     let mut lines = Vec::new();
-    while begin.elapsed() < Duration::from_secs(budget(60, 600)) {
+    while begin.elapsed() < Duration::from_secs(budget(30, 600)) {
         sleep(Duration::from_secs(1)).await;
         let victim = random.below(PROCESSES as u64) as usize;
         let id = processes[victim].id();

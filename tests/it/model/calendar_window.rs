@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::sync::{LazyLock, Mutex, PoisonError};
 
 use jiff::Timestamp;
+use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use ratelimit_runtime::CalendarPeriod;
 
@@ -44,6 +45,8 @@ struct Walk {
     zone: TimeZone,
     /// Up to here, in seconds.
     until: i64,
+    /// The day of the latest quarter.
+    day: Date,
     /// The label of the latest day, week, month and year so far.
     latest: [i64; 4],
     /// When they began, in microseconds.
@@ -58,6 +61,7 @@ pub(crate) fn starts(zone: &'static str, period: CalendarPeriod, at: i128, after
     let walk = walks.entry(zone).or_insert_with(|| Walk {
         zone: TimeZone::get(zone).expect("the zone exists"),
         until: BEGIN,
+        day: Date::ZERO,
         latest: [i64::MIN; 4],
         starts: Default::default(),
     });
@@ -73,19 +77,25 @@ pub(crate) fn starts(zone: &'static str, period: CalendarPeriod, at: i128, after
         if begun > 0 && starts.len() > begun + after {
             return starts[begun - 1..begun + after].to_vec();
         }
-        walk.step();
+        walk.enter_next_day();
     }
 }
 
 impl Walk {
     /// Clocks may be set back over a midnight, which begins nothing again.
-    fn step(&mut self) {
-        let second = self.until;
-        let day = self.zone.to_datetime(Timestamp::from_second(second).unwrap()).date();
-        let monday = day.saturating_sub(jiff::Span::new().days(day.weekday().to_monday_zero_offset()));
-        let label = |day: jiff::civil::Date| {
-            i64::from(day.year()) * 10_000 + i64::from(day.month()) * 100 + i64::from(day.day())
+    fn enter_next_day(&mut self) {
+        let (second, day) = loop {
+            let second = self.until;
+            let day = self.zone.to_datetime(Timestamp::from_second(second).unwrap()).date();
+            self.until += QUARTER;
+            if day != self.day {
+                break (second, day);
+            }
         };
+        self.day = day;
+        let monday = day.saturating_sub(jiff::Span::new().days(day.weekday().to_monday_zero_offset()));
+        let label =
+            |day: Date| i64::from(day.year()) * 10_000 + i64::from(day.month()) * 100 + i64::from(day.day());
         let labels = [label(day), label(monday), label(day.first_of_month()), day.year().into()];
         for ((label, latest), starts) in labels.into_iter().zip(&mut self.latest).zip(&mut self.starts) {
             if label > *latest {
@@ -93,7 +103,6 @@ impl Walk {
                 starts.push(i128::from(second) * 1_000_000);
             }
         }
-        self.until += QUARTER;
     }
 }
 

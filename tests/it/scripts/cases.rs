@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use ratelimit_runtime::CalendarPeriod;
 use ratelimit_runtime::store::{AlgorithmSpec, Charge, Key};
+use redis::Pipeline;
 
 use super::Fixture;
 use crate::support::policies::{self, Pair};
@@ -117,45 +119,59 @@ impl Case {
                 }
             }
         }
+        if state == State::Paused {
+            let pauses = cases.iter().map(async |case| {
+                let paused = fixture.store.pause(&case.key(), &case.spec(), HOUR_MICROS).await;
+                paused.expect("the store answers");
+            });
+            join_all(pauses).await;
+        }
+        let now = fixture.now().await;
+        let mut commands = redis::pipe();
         for case in cases {
-            case.prepare_charged(fixture, state).await;
+            case.write(&mut commands, now, state);
+        }
+        if !commands.is_empty() {
+            commands.exec_async(&mut fixture.admin).await.expect("the server answers");
         }
     }
 
-    /// Puts the key into this state, after it was charged where the state says so.
-    async fn prepare_charged(&self, fixture: &mut Fixture, state: State) {
-        match state {
-            State::Absent | State::Charged => {}
-            State::Paused => {
-                let paused = fixture.store.pause(&self.key(), &self.spec(), HOUR_MICROS).await;
-                paused.expect("the store answers");
-            }
+    /// Adds the commands that lead to this state, from that after two charges if it has charges.
+    fn write(&self, commands: &mut Pipeline, now: u64, state: State) {
+        let (written, until) = (now - 9 * SECOND_MICROS, now - SECOND_MICROS);
+        let ends = match state {
+            State::Absent | State::Charged | State::Paused => return,
             State::Resumed => {
-                let now = fixture.now().await;
-                let (written, until) = (now - 9 * SECOND_MICROS, now - SECOND_MICROS);
                 let header = format!("paused: {written} {until} {} ", 8 * SECOND_MICROS);
-                fixture.mark(&self.text(), &header).await;
+                return self.mark(commands, &header);
             }
             State::Penalized => {
-                let now = fixture.now().await;
-                let (written, until, forgiven_in) =
-                    (now - 9 * SECOND_MICROS, now - SECOND_MICROS, 1000 * HOUR_MICROS);
+                let forgiven_in = 1000 * HOUR_MICROS;
                 let header = format!("penalized: {written} {until} {} 1 1 {forgiven_in} ", 8 * SECOND_MICROS);
-                fixture.mark(&self.text(), &header).await;
-                let ends = (until + forgiven_in) / SECOND_MICROS + 1;
-                fixture.send(&format!("EXPIREAT {} {ends}", self.text())).await;
+                self.mark(commands, &header);
+                until + forgiven_in
             }
             State::Ended | State::Future => {
-                let now = fixture.now().await;
-                if let Some(Write { command, ends }) = self.write(now, state) {
-                    fixture.send(&command).await;
-                    fixture.send(&format!("EXPIREAT {} {}", self.text(), ends / SECOND_MICROS + 1)).await;
-                }
+                let Some(Write { command, ends }) = self.ended_or_future(now, state) else { return };
+                let mut words = command.split(' ');
+                commands.cmd(words.next().expect("it is a command")).arg(words.collect::<Vec<_>>());
+                ends
             }
-        }
+        };
+        commands.cmd("EXPIREAT").arg(self.text()).arg(ends / SECOND_MICROS + 1);
     }
 
-    fn write(&self, now: u64, state: State) -> Option<Write> {
+    /// Writes a header before the value of the key, or before the last element of its list.
+    fn mark(&self, commands: &mut Pipeline, header: &str) {
+        const SCRIPT: &str = "
+            if redis.call('TYPE', KEYS[1]).ok == 'list' then
+                return redis.call('LSET', KEYS[1], -1, ARGV[1] .. redis.call('LINDEX', KEYS[1], -1))
+            end
+            return redis.call('SET', KEYS[1], ARGV[1] .. redis.call('GET', KEYS[1]), 'KEEPTTL')";
+        commands.cmd("EVAL").arg(SCRIPT).arg(1).arg(self.text()).arg(header);
+    }
+
+    fn ended_or_future(&self, now: u64, state: State) -> Option<Write> {
         let key = self.text();
         let later = now + 1000 * SECOND_MICROS;
         let (command, ends) = match (self.name, state) {

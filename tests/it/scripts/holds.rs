@@ -200,8 +200,12 @@ impl Stored {
     async fn read(connection: &mut impl ConnectionLike, key: &str) -> Option<Stored> {
         let fields: Vec<(Vec<u8>, Vec<u8>)> =
             redis::cmd("HGETALL").arg(key).query_async(connection).await.expect("it is a hash");
+        Stored::from_fields(&fields)
+    }
+
+    fn from_fields(fields: &[(Vec<u8>, Vec<u8>)]) -> Option<Stored> {
         let mut stored = Stored::default();
-        for (field, value) in &fields {
+        for (field, value) in fields {
             let numbers = numbers(value);
             if field == b"sum" {
                 (stored.total, stored.soonest, stored.ends) = (numbers[0], numbers[1], numbers[2]);

@@ -101,7 +101,7 @@ async fn failed_snapshots() {
     let _: () = redis::cmd("CONFIG").arg(&saves).query_async(&mut fixture.admin).await.unwrap();
     let stop_writes = |value: &str| format!("CONFIG SET stop-writes-on-bgsave-error {value}");
     let fault = Fault::new(&stop_writes("yes"), &stop_writes("no"));
-    fixture.send(&fault.end[0]).await;
+    fixture.send(&fault.end).await;
     assert_nothing_written("MISCONF", fixture, fault).await;
 }
 

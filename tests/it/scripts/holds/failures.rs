@@ -178,13 +178,9 @@ async fn during(
 ) -> (Result<String, String>, Change) {
     let keys = [KEY.to_owned(), WINDOW.to_owned()];
     let (before, held) = (fixture.stored_under(&keys).await, live(fixture).await);
-    for command in &fault.start {
-        fixture.send(command).await;
-    }
+    fixture.send(&fault.start).await;
     let result = action().await;
-    for command in &fault.end {
-        fixture.send(command).await;
-    }
+    fixture.send(&fault.end).await;
     let after = fixture.stored_under(&keys).await;
     assert!(after.iter().all(Dumped::is_absent_or_expires), "{:?}: {after:?}", fault.start);
     let held = [held, live(fixture).await];
