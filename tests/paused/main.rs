@@ -14,6 +14,7 @@ mod failing;
 mod faulty_server;
 mod functions;
 mod guide;
+mod holds;
 mod late_polls;
 mod leases;
 #[expect(dead_code, reason = "used in part")]

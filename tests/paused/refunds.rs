@@ -4,9 +4,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use ratelimit_runtime::store::AlgorithmSpec;
-use ratelimits::{
-    ConcurrencyLimit, Decision, FixedWindow, LeakyBucket, Policy, Rate, Registry, SlidingWindow, TokenBucket,
-};
+use ratelimits::{Decision, FixedWindow, LeakyBucket, Policy, Rate, Registry, SlidingWindow, TokenBucket};
 use tokio::time::{Instant, advance};
 
 use crate::budget::budget;
@@ -172,15 +170,4 @@ async fn refunds_go_to_waiters() {
     assert_eq!(served(1), 0);
     assert_eq!(limiter.try_acquire(()).await.unwrap().remaining, 0);
     assert!(limiter.try_acquire(()).await.is_err());
-}
-
-#[tokio::test(start_paused = true)]
-async fn holds_from_before_a_reset_free_no_other_hold() {
-    let exports = Registry::in_memory().limiter("exports", ConcurrencyLimit::new(2)).unwrap();
-    let before = [exports.try_acquire("key").await.unwrap(), exports.try_acquire("key").await.unwrap()];
-    assert!(exports.reset("key").await.unwrap());
-    advance(Duration::from_micros(1)).await;
-    let _after = [exports.try_acquire("key").await.unwrap(), exports.try_acquire("key").await.unwrap()];
-    drop(before);
-    assert_eq!(exports.peek("key").await.unwrap().remaining, 0);
 }

@@ -117,11 +117,6 @@ impl Receipt {
         Receipt { mirrored, ..self }
     }
 
-    /// Returns what was charged, in the order of the decision.
-    pub(crate) fn charged(&self) -> &[(Charge, ChargeId)] {
-        &self.charges
-    }
-
     /// Refunds each charge as far as the store allows. Returns the first error after trying all of them. Once polled, it ends even if
     /// it is dropped.
     pub(crate) async fn refund(&self) -> Result<(), StoreError> {

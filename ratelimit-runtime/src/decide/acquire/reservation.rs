@@ -4,10 +4,12 @@ use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
+use smallvec::SmallVec;
 use tokio::time::Instant;
 
 use super::detach::DetachOnDrop;
 use super::log;
+use crate::algorithm::ChargeId;
 use crate::base::timer::Timers;
 use crate::decide::acquired::{AcquireResult, DecidedRequest, FailedRequest};
 use crate::decide::endpoint::Endpoint;
@@ -25,7 +27,7 @@ pub(super) struct Reservation {
 /// The permits of a reservation, given back when dropped.
 struct HeldPermits {
     /// `None` once the call has started.
-    receipt: Option<Receipt>,
+    taken: Option<Taken>,
     endpoint: Arc<Endpoint>,
     slot: Slot,
     timers: Timers,
@@ -36,6 +38,13 @@ pub(super) enum Slot {
     Memory(Arc<MemoryStore>, Arc<Waiter>),
     /// In Redis, which does not know who waits. When it comes.
     Redis(Instant),
+}
+
+/// What is given back.
+enum Taken {
+    /// In process. A receipt would end holds a second time.
+    Memory(SmallVec<[(Charge, ChargeId); 1]>),
+    Redis(Receipt),
 }
 
 /// A slot that a call has been given for a key that its calls pause, as the store's clock has it.
@@ -58,8 +67,15 @@ impl Reservation {
     }
 
     pub(super) fn new(decided: DecidedRequest, endpoint: Arc<Endpoint>, slot: Slot, timers: Timers) -> Self {
-        let receipt = Some(decided.acquired().receipt(&endpoint.store));
-        Reservation { decided, held: HeldPermits { receipt, endpoint, slot, timers } }
+        let taken = match &slot {
+            Slot::Memory(..) => {
+                let charges = decided.request.charges().iter().zip(&decided.outcome.verdicts);
+                let made = charges.filter(|(charge, verdict)| charge.is_made(verdict));
+                Taken::Memory(made.map(|(charge, verdict)| (charge.clone(), verdict.charge_id)).collect())
+            }
+            Slot::Redis(_) => Taken::Redis(decided.acquired().receipt(&endpoint.store)),
+        };
+        Reservation { decided, held: HeldPermits { taken: Some(taken), endpoint, slot, timers } }
     }
 
     /// Waits until the last slot of the call has come. If a pause has moved that too far, the call is decided anew, without waiting.
@@ -91,7 +107,7 @@ impl Reservation {
             }
             Err(error) => return Err(FailedRequest::new(error, decided.request)),
         }
-        held.receipt = None;
+        held.taken = None;
         log::waited(decided.request.slowest_policy(&decided.outcome), decided.waited);
         Ok(decided)
     }
@@ -190,10 +206,10 @@ impl HeldPermits {
 
 impl Drop for HeldPermits {
     fn drop(&mut self) {
-        let Some(receipt) = self.receipt.take() else { return };
-        match &self.slot {
-            Slot::Memory(memory, waiter) => memory.leave(receipt.charged(), waiter),
-            Slot::Redis(_) => self.endpoint.give_back(self.timers.runtime(), [receipt]),
+        match (self.taken.take(), &self.slot) {
+            (Some(Taken::Memory(charged)), Slot::Memory(memory, waiter)) => memory.leave(&charged, waiter),
+            (Some(Taken::Redis(receipt)), _) => self.endpoint.give_back(self.timers.runtime(), [receipt]),
+            _ => {}
         }
     }
 }
