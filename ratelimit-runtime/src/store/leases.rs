@@ -137,9 +137,13 @@ impl Leases {
         charge: &Charge,
         size: LeaseSize,
     ) -> Option<(oneshot::Receiver<Reply>, Option<Fetch>)> {
-        if let LeaseSize::Permits(size) = size
-            && charge.cost >= size.min(max_grant(charge))
-        {
+        let most = max_grant(charge);
+        let is_too_large = match size {
+            LeaseSize::Permits(size) => charge.cost >= size.min(most),
+            // One that is never admitted says nothing about how many permits others will take.
+            LeaseSize::Slack(_) => charge.cost > most,
+        };
+        if is_too_large {
             return None;
         }
         let runtime = Handle::try_current().ok()?.id();

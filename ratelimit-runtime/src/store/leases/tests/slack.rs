@@ -188,3 +188,12 @@ async fn missed_permits_are_given_back() {
         assert_eq!(leases.end(&small(1)), given_back, "lacking {lacks:?}");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn calls_that_are_never_admitted_say_nothing_about_others() {
+    let leases = Arc::<Leases>::default();
+    for cost in [1_001, 5_000, u64::MAX] {
+        assert!(join(&leases, &small(cost)).is_none());
+    }
+    assert!(join(&leases, &small(1)).is_none(), "the first call that may be admitted asks for itself");
+}
