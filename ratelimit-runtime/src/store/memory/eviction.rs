@@ -96,6 +96,17 @@ impl Table {
         true
     }
 
+    /// Clears the slot of a key, unless a call has come to hold its permits since it was seen. Returns what the slot held.
+    fn evict(&self, slot: SlotId) -> Option<(Content, Fingerprint)> {
+        let locked = self.slots.slot(slot).lock();
+        let (content, fingerprint) = (locked.content(), locked.fingerprint());
+        if content.ends >= FOREVER {
+            return None;
+        }
+        locked.clear();
+        Some((content, fingerprint))
+    }
+
     /// Forgets what the slot of a key held that was removed.
     pub(super) fn forget(&mut self, slot: SlotId, content: Content, fingerprint: Fingerprint) {
         let Owner { policy, place } = self.owners[slot];
@@ -151,18 +162,22 @@ impl Table {
             }
         }
         let policy = self.shares.victim(index.policy, self.max_keys)?;
-        let Victim { ends, slot, owner, .. } = self.victim(policy)?;
-        if ends > now {
+        let (Victim { slot, owner, .. }, (content, fingerprint)) = loop {
+            let victim = self.victim(policy)?;
+            #[cfg(test)]
+            AFTER_CHOOSING.take().into_iter().for_each(|then| then());
+            if let Some(evicted) = self.evict(victim.slot) {
+                break (victim, evicted);
+            }
+        };
+        if content.ends > now {
             self.first_eviction |= self.evicted == 0;
             self.evicted += 1;
         }
         if !self.shares.is_of(policy, index.policy) {
-            self.remove_expired(slot, u64::MAX);
+            self.forget(slot, content, fingerprint);
             return None;
         }
-        let locked = self.slots.slot(slot).lock();
-        let (content, fingerprint) = (locked.content(), locked.fingerprint());
-        locked.clear();
         self.forget_but_place(content, fingerprint);
         Some(owner)
     }
@@ -208,4 +223,10 @@ impl Table {
             self.looks += 1;
         }
     }
+}
+
+#[cfg(test)]
+thread_local! {
+    /// What happens next between the choice of a key and its eviction, on this thread.
+    pub(super) static AFTER_CHOOSING: std::cell::Cell<Option<Box<dyn FnOnce()>>> = const { std::cell::Cell::new(None) };
 }

@@ -1,8 +1,11 @@
-//! Holds that a reset forgets.
+//! Holds that a reset forgets, and those of keys that would be evicted.
+
+use std::slice;
 
 use super::*;
 use crate::algorithm::AlgorithmSpec;
 use crate::algorithm::holds::HoldsSpec;
+use crate::store::memory::eviction::AFTER_CHOOSING;
 
 /// The time does not pass, so that what comes after a reset is charged at the time of what came before.
 #[test]
@@ -12,7 +15,7 @@ fn holds_that_a_reset_forgets_release_no_others() {
         let spec = AlgorithmSpec::Holds(HoldsSpec { max: 2 });
         let hold = Charge { spec, ..charge("a", 1) };
         let take = || {
-            let outcome = store.decide(std::slice::from_ref(&hold));
+            let outcome = store.decide(slice::from_ref(&hold));
             outcome.admitted.then(|| outcome.verdicts[0].charge_id)
         };
         let release = |id| store.refund(&hold.key, &hold.spec, 1, Some(id));
@@ -37,4 +40,28 @@ fn holds_that_a_reset_forgets_release_no_others() {
         assert!(!store.reset(&hold.key), "{way}: all have been released");
         assert!(take().is_some() && take().is_some() && take().is_none(), "{way}");
     }
+}
+
+/// Calls take holds without the table's lock.
+#[test]
+fn key_that_comes_to_be_held_is_not_evicted() {
+    let time = Arc::new(AtomicU64::new(1_000));
+    let store = Arc::new(MemoryStore::new(2, Clock::manual(Arc::clone(&time))));
+    let hold = Charge { spec: AlgorithmSpec::Holds(HoldsSpec { max: 1 }), ..charge("idle", 1) };
+    let id = store.decide(slice::from_ref(&hold)).verdicts[0].charge_id;
+    store.refund(&hold.key, &hold.spec, 1, Some(id));
+    assert!(store.decide(&[charge("live", 3600)]).admitted);
+    // As of then, the idle key has not expired, and is the one that ends first.
+    time.store(500, Ordering::SeqCst);
+    let (calls, taken) = (Arc::clone(&store), hold.clone());
+    AFTER_CHOOSING.set(Some(Box::new(move || {
+        time.store(1_000, Ordering::SeqCst);
+        let mut outcome = Outcome::default();
+        calls.decide_plain_list(slice::from_ref(&taken), &mut outcome).expect("the key is there");
+        assert!(outcome.admitted);
+    })));
+    assert!(store.decide(&[charge("new", 3600)]).admitted);
+    assert!(AFTER_CHOOSING.take().is_none(), "no key was chosen");
+    assert!(!store.decide(slice::from_ref(&hold)).admitted, "the hold was forgotten");
+    assert_eq!(store.len(), 2);
 }
