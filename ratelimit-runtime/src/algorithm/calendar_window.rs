@@ -49,30 +49,32 @@ impl CalendarWindowSpec {
     }
 
     pub(super) fn check(&self, state: Option<&State>, now: u64, _cost: u64) -> Snapshot {
+        // As the bits of a signed number. In Redis, which has the system's clock, it is 0.
+        let ahead = self.calendar.ahead() as u64;
         let last = stored(state);
         match last.and_then(|window| self.current(window, now)) {
             Some(CalendarWindowState { opened, used, ends, pays }) if opened <= now => {
-                [opened, used, ends, pays, 0]
+                [opened, used, ends, pays, ahead]
             }
             // A window from the future keeps what is used, and starts now.
             Some(CalendarWindowState { used, pays, .. }) => {
-                [now, used, self.calendar.window(now)[1], pays, 0]
+                [now, used, self.calendar.window(now)[1], pays, ahead]
             }
             None => {
                 let time = last.map_or(now, |window| self.settled(window.ends, now));
-                [now, 0, self.calendar.window(time)[1], 0, 0]
+                [now, 0, self.calendar.window(time)[1], 0, ahead]
             }
         }
     }
 
     pub(super) fn verdict(&self, snapshot: Snapshot, now: u64, cost: u64, _wait: u64) -> Verdict {
-        let [opened, used, ends, pays, _] = snapshot;
+        let [opened, used, ends, pays, ahead] = snapshot;
         let admitted = cost <= self.limit.saturating_sub(used);
         let after = if admitted { used + cost } else { used };
         // When the next windows have paid so much.
         let paid = |permits: u64| {
             let windows = permits.div_ceil(pays.max(1));
-            let end = if windows > 0 { self.calendar.after(ends, windows) } else { ends };
+            let end = if windows > 0 { self.calendar.after(ends, windows, ahead as i64) } else { ends };
             end.saturating_sub(now)
         };
         let owed = used.saturating_sub(pays);
@@ -175,5 +177,31 @@ fn stored(state: Option<&State>) -> Option<CalendarWindowState> {
     match state {
         Some(State::CalendarWindow(window)) => Some(*window),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::calendar::{CalendarPeriod, Zone};
+
+    /// A process keeps its clock when the system's is set.
+    #[test]
+    fn debts_are_paid_at_the_midnights_of_the_system() {
+        const DAY: u64 = 86_400_000_000;
+        const HOUR: i64 = 3_600_000_000;
+        let day = Calendar::new(CalendarPeriod::Day, Zone::UTC);
+        let spec = CalendarWindowSpec { limit: 10, calendar: day };
+        for ahead in [-13, -1, 0, 1, 13].map(|hours| hours * HOUR) {
+            let ends = (20_000 * DAY).saturating_add_signed(-ahead);
+            let (opened, now) = (ends - DAY, ends - 1_000);
+            // The next day pays ten of the 15 permits that are owed, and the one after that the rest.
+            let verdict = spec.verdict([opened, 25, ends, 10, ahead as u64], now, 1, 0);
+            assert_eq!(
+                (verdict.retry_after, verdict.reset_after),
+                (Some(1_000 + DAY), 1_000 + 2 * DAY),
+                "{ahead}"
+            );
+        }
     }
 }

@@ -172,6 +172,11 @@ impl Calendar {
         self.period.name()
     }
 
+    /// Returns by how many microseconds the system's clock, which a calendar goes by, is ahead of this process's.
+    pub(crate) fn ahead(self) -> i64 {
+        ahead()
+    }
+
     /// Returns the start and end of the window that a time of this process's clock belongs to, by the same clock.
     pub(crate) fn window(self, now: u64) -> [u64; 2] {
         let ahead = ahead();
@@ -203,14 +208,13 @@ impl Calendar {
         }
     }
 
-    /// Returns when so many windows more are over, after one that ends then.
-    pub(crate) fn after(self, end: u64, windows: u64) -> u64 {
+    /// Returns when so many windows more are over, after one that ends then, by a clock that the system's is so far ahead of.
+    pub(crate) fn after(self, end: u64, windows: u64, ahead: i64) -> u64 {
         // No debt takes more to pay.
         const MOST: u64 = 100;
         let more = windows.saturating_sub(MOST).saturating_mul(self.average()).min(1 << 60);
-        (0..windows.min(MOST))
-            .fold(end, |end, _| to_unsigned(self.window_at(to_signed(end + self.blur()))[1]))
-            + more
+        let next = |end: u64| self.window_at(to_signed((end + self.blur()).saturating_add_signed(ahead)))[1];
+        (0..windows.min(MOST)).fold(end, |end, _| to_unsigned(next(end) - ahead)) + more
     }
 
     /// Returns the first instants of the window that a time belongs to and of the next one, in microseconds since the Unix epoch.

@@ -57,6 +57,10 @@ impl Calendar {
         match self.0 {}
     }
 
+    pub(crate) fn ahead(self) -> i64 {
+        match self.0 {}
+    }
+
     pub(crate) fn window(self, _now: u64) -> [u64; 2] {
         match self.0 {}
     }
@@ -70,7 +74,7 @@ impl Calendar {
         match self.0 {}
     }
 
-    pub(crate) fn after(self, _end: u64, _windows: u64) -> u64 {
+    pub(crate) fn after(self, _end: u64, _windows: u64, _ahead: i64) -> u64 {
         match self.0 {}
     }
 
