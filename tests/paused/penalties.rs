@@ -4,7 +4,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ratelimits::observe::CallOutcome;
-use ratelimits::{Error, FixedWindow, Registry, count_limit, funnel_limit, rate_limit, window_limit};
+use ratelimits::{
+    Error, FixedWindow, OnStoreError, Registry, count_limit, funnel_limit, rate_limit, window_limit,
+};
 use tokio::time::advance;
 use tracing::instrument::WithSubscriber;
 
@@ -67,6 +69,25 @@ async fn one_step_is_forgiven_for_each_longest_duration() {
         advance(4 * HOUR).await;
         assert_eq!(step(registry, "penalties.log_in", "ada").await, 0);
         assert_eq!(exceed("ada").await, MINUTE);
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn limiters_of_the_policy_pause_keys_too() {
+    isolated(async |registry| {
+        let limiter = registry.policy("penalties.log_in").unwrap().limiter().unwrap();
+        let numbers = FixedWindow::new(2, 10 * SECOND);
+        let derived = [
+            limiter.clone(),
+            limiter.on_store_error(OnStoreError::Deny),
+            limiter.with_numbers(numbers).unwrap(),
+            limiter.on_store_error(OnStoreError::Allow).with_numbers(numbers).unwrap(),
+        ];
+        for (user, limiter) in derived.iter().enumerate() {
+            while limiter.try_acquire(user).await.is_ok() {}
+            assert_eq!(step(registry, "penalties.log_in", &user.to_string()).await, 1, "{user}");
+        }
     })
     .await;
 }

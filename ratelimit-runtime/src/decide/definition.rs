@@ -161,12 +161,13 @@ impl Definition {
         Definition { attribute, on_store_error, ..self }
     }
 
-    /// Returns the same policy with other keys, and without numbers.
+    /// Returns the same policy with other keys, and without numbers. Of what its attribute says, limiters know the penalty.
     #[inline]
     pub(crate) fn with_keys(&self, prefix: &str, function: Option<&str>) -> Self {
         let id = if *prefix == *self.prefix { self.id } else { PolicyId::new(prefix, self.name.as_str()) };
         let same = Definition::new(self.name.clone(), self.algorithm, (prefix, id), function);
-        Definition { on_store_error: self.on_store_error, ..same }
+        let attribute = AttributeOptions { penalty: self.attribute.penalty, ..same.attribute };
+        Definition { on_store_error: self.on_store_error, attribute, ..same }
     }
 
     /// The same policy with these numbers for all calls.
