@@ -42,8 +42,8 @@
 /// | `burst` | A bare number is permits, never seconds: jboost's and Guava's 60 burst seconds are `burst = "60s"`. The permits that the bucket holds (`10`), or a duration's worth of `rate` (`"5s"`). Defaults to one second's worth, at least 1 |
 /// | `refill = interval` | Refills all permits of a period at once, every period from the call that found the bucket full. `rate` must be a string or a [`Rate`]; `burst` defaults to the permits of one period |
 /// | `borrow` | Admits a call of any cost while there is no debt, and makes the next one wait for it, as `SmoothBursty` of Guava's `RateLimiter` does. `burst` defaults to exactly one second's worth. Every interval may admit one call's cost more |
-/// | `warmup` | The time in which an idle bucket returns to its full rate (`"3s"`), starting at a third of it, as `SmoothWarmingUp` of Guava's `RateLimiter` does. Implies `borrow` and replaces `burst`; excludes `refill`, `charge_when` and `settle`. Every interval of length `t` admits at most `rate · t` permits and one call's cost |
-/// | `lease` | Takes this many permits of Redis at a time (`100`), for the calls of the process to spend: see [Leases](crate::guide::leases#leases). No effect in process. Excludes `timeout`, `charge_when`, `settle`, `shadow`, `borrow`, `warmup`, and other limits on the function |
+/// | `warmup` | The time in which an idle bucket returns to its full rate (`"3s"`), starting at a third of it, as `SmoothWarmingUp` of Guava's `RateLimiter` does. Implies `borrow` and replaces `burst`; excludes `refill`, `charge_when`, `settle`, `notify_at`, `lease` and `slack`. Every interval of length `t` admits at most `rate · t` permits and one call's cost |
+/// | `lease` | Takes this many permits of Redis at a time (`100`), for the calls of the process to spend: see [Leases](crate::guide::leases#leases). No effect in process. Excludes `timeout`, `charge_when`, `settle`, `bind`, `pause_when`, `penalty`, `notify_at`, `shadow`, `borrow`, `warmup`, and other limits on the function |
 /// | `slack` | Leases as many permits as the process needs, so that no interval admits more than this percentage of `burst` beyond the limit, over all processes: `slack = "1%"`, at most `"10%"`. See [Leases by slack](crate::guide::leases#leases-by-slack). `rate` must be a literal. Excludes `refill` and what `lease` does |
 ///
 /// Refilling one permit takes a whole number of microseconds, rounded up; [`TokenBucket`] gives the loss. With `borrow` and
@@ -108,7 +108,7 @@ pub use ratelimit_macros::rate_limit;
 /// | `period` | The length of a window: `"1h30m"`, a [`Duration`](std::time::Duration), or whole seconds. With the feature `calendar` also `"day"`, `"week"`, `"month"` or `"year"` |
 /// | `zone` | The time zone of a calendar (`"Europe/Berlin"`, or an expression such as `org.zone`); UTC without. Weeks begin on Mondays. See [Choosing](crate::guide::choosing#days-and-months) |
 /// | `aligned` | Starts windows at multiples of `period` since the Unix epoch, UTC. By default the first call of a key opens its window |
-/// | `lease` | Takes this many permits of Redis at a time (`100`), for the calls of the process to spend: see [Leases](crate::guide::leases#leases). No effect in process. Excludes `timeout`, `charge_when`, `settle`, `shadow`, and other limits on the function |
+/// | `lease` | Takes this many permits of Redis at a time (`100`), for the calls of the process to spend: see [Leases](crate::guide::leases#leases). No effect in process. Excludes `timeout`, `charge_when`, `settle`, `bind`, `pause_when`, `penalty`, `notify_at`, `shadow`, and other limits on the function |
 ///
 /// All attributes share further arguments, such as `key` and `key_type` (what calls are counted by), `name`, `cost` (permits of a
 /// call), `timeout` (how long it may wait), `fallback`, `skip_when`, `charge_when`, `settle` (what it really used), `bind`,
@@ -154,7 +154,7 @@ pub use ratelimit_macros::count_limit;
 /// | --- | --- |
 /// | `capacity` | The permits that the bucket holds; with `queue`, the number of calls that may wait |
 /// | `leak_rate` | The permits that leak per second or period, as `rate` of [`macro@rate_limit`] |
-/// | `drain` | Instead of `leak_rate`: the time in which a full bucket drains (`"30m"`) |
+/// | `drain` | Instead of `leak_rate`: the time in which a full bucket drains: `"30m"`, a [`Duration`](std::time::Duration), or whole seconds |
 /// | `queue` | Queues calls and starts them evenly spaced. Without `timeout` a call waits as long as the queue takes; with one, a call whose slot is later is refused at once |
 ///
 /// All attributes share further arguments, such as `key` and `key_type` (what calls are counted by), `name`, `cost` (permits of a

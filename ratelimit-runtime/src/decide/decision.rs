@@ -48,7 +48,7 @@ pub struct Decision {
     /// Time until the same call would be admitted without waiting; for a queue, until the same call with the same timeout would
     /// get a slot. Exact: without competing callers, a retry after this delay succeeds. `None` if the call was admitted, if it
     /// costs more than the policy can ever admit, or if that is unknown, because a [`ConcurrencyLimit`](crate::ConcurrencyLimit)
-    /// waits for other calls to end.
+    /// waits for other calls to end, or an operator has blocked the key.
     pub retry_after: Option<Duration>,
     /// Time until the key's state expires: the bucket is full, or the window is over. 0 for a
     /// [`ConcurrencyLimit`](crate::ConcurrencyLimit).

@@ -14,10 +14,10 @@ pub struct CheckError {
 }
 
 /// Checks every policy that an attribute of this program declares: no two of them may have one name by accident, because they would
-/// share a counter. A time zone must exist.
+/// share a counter. A time zone must exist. Checks also the overrides that have been read.
 ///
-/// Call it in `main`, or in a test of your program. [`install`](crate::install) logs the same problems. Numbers are checked when
-/// the program is compiled, or when they are computed.
+/// Call it in `main`, or in a test of your program. [`install`](crate::install) logs the same problems but for overrides, which have
+/// events of their own. Numbers are checked when the program is compiled, or when they are computed.
 ///
 /// # Errors
 ///

@@ -267,9 +267,9 @@ impl Limiter {
     ///
     /// # Errors
     ///
-    /// [`Error::Store`] if the store fails; whether it has credited them is then unknown, and the refund is not repeated.
-    /// So does a concurrency limit, whose calls release their permits themselves. [`Error::MissingKey`] if a part of the key cannot be
-    /// formatted.
+    /// [`Error::Store`] if the store fails; whether it has credited them is then unknown, and the refund is not repeated. The same error,
+    /// always, for a concurrency limit, whose calls release their permits themselves. [`Error::MissingKey`] if a part of the key cannot
+    /// be formatted.
     pub async fn refund<M>(&self, key: impl IntoKey<M>, n: u64) -> Result<(), Error> {
         let mut charge = self.call(0, Duration::ZERO).uncharged(&key)?;
         drop(key);
@@ -337,8 +337,8 @@ impl Limiter {
     ///
     /// # Errors
     ///
-    /// [`Error::Store`] if the store fails; whether the key is paused is then unknown. So does a concurrency limit, whose keys cannot be
-    /// paused. [`Error::MissingKey`] if a part of the key cannot be formatted.
+    /// [`Error::Store`] if the store fails; whether the key is paused is then unknown. The same error, always, for a concurrency limit,
+    /// whose keys cannot be paused. [`Error::MissingKey`] if a part of the key cannot be formatted.
     ///
     /// ```
     /// # use ratelimits::{Registry, TokenBucket};

@@ -87,7 +87,7 @@ impl Error {
     }
 
     /// Returns how long until the same call would be admitted. `None` if it never would be, if that is unknown, because other calls have to
-    /// end first, or if no policy refused it.
+    /// end first or an operator has blocked the key, or if no policy refused it.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         match self {

@@ -239,7 +239,7 @@ impl RegistryBuilder {
         self
     }
 
-    /// Sets the longest pause (default one day, at most 3650): [`Limiter::pause`](crate::Limiter::pause), and `pause_when` of an
+    /// Sets the longest pause (default one day, at most 3650 days): [`Limiter::pause`](crate::Limiter::pause), and `pause_when` of an
     /// attribute. A longer one is cut to it and logged, so that an upstream that answers nonsense does not block a key for years.
     pub fn max_pause(mut self, max_pause: Duration) -> Self {
         self.backend.max_pause = max_pause.min(MAX_PERIOD);
@@ -297,7 +297,8 @@ impl RegistryBuilder {
     /// [`CallOutcome::Released`](crate::CallOutcome::Released). That may be in a `Drop`, on any thread.
     ///
     /// A key that has used the share of its limit which `notify_at` of an attribute says is reported once for each window:
-    /// [`CallOutcome::NearLimit`](crate::CallOutcome::NearLimit). With Redis that is in a task.
+    /// [`CallOutcome::NearLimit`](crate::CallOutcome::NearLimit). With Redis that is in a task. So is each pause of a key that this process
+    /// makes: [`CallOutcome::Paused`](crate::CallOutcome::Paused).
     ///
     /// Not reported are calls with a cost of 0, calls that are dropped before they are decided, and refunds: a call with
     /// `charge_when` is reported as admitted. A refusal that repeats what Redis has said lately reports only the policies that are
@@ -359,8 +360,8 @@ impl RegistryBuilder {
     ///
     /// A thread that all registries share reads the file every two seconds, once it has not been written to for half a second. An
     /// override that is invalid or names no policy changes nothing and concerns no other: one event at error level says what is
-    /// wrong, and [`check_policies`](crate::check_policies) returns it. While there is no file, or it is empty or no TOML, what was in force stays so; a
-    /// comment line alone ends all overrides. Limiters take theirs when they are created.
+    /// wrong, and [`check_policies`](crate::check_policies) returns it. While there is no file, or it is empty or not TOML, what was in
+    /// force stays so; a comment line alone ends all overrides. Limiters take theirs when they are created.
     ///
     /// Overrides cost the other policies nothing that can be measured. An overridden policy costs as much as one with computed
     /// numbers.

@@ -19,7 +19,7 @@ tokio::task_local! {
 ///
 /// A registry is cheap to clone: keep a clone for what needs one, such as limiters and [`Registry::policy`].
 ///
-/// Logs what [`check_policies`](crate::check_policies) finds at error level.
+/// Logs names that clash, and time zones that do not exist, at error level, as [`check_policies`](crate::check_policies) finds them.
 ///
 /// # Errors
 ///

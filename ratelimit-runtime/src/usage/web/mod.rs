@@ -27,14 +27,14 @@
 //! milliseconds, rounded up, or `-1` where no retry can help. It is missing if the store failed.
 //!
 //! It is unknown when the calls of a [`ConcurrencyLimit`](crate::ConcurrencyLimit) end, so a refusal by one has no `Retry-After`, no
-//! `RetryInfo` and no such trailer.
+//! `RetryInfo` and no such trailer. Neither has that of a key which an override blocks without an end.
 //!
 //! Clients that are refused until the same instant come back together, unless the layer has a [`spread`](RateLimitLayer::spread).
 //!
 //! Bodies are `application/problem+json` (RFC 9457), with the types of draft-ietf-httpapi-ratelimit-headers-11. They, and the messages
 //! and details of gRPC, name the violated policies by the names given in attributes and to limiters. A policy without a name is
 //! `default`, as its own name would tell clients about the program's modules. So is one whose name contains `::`, such as
-//! `name = "auth::wrong-passwords"`.
+//! `name = "auth::wrong-passwords"`, or anything but printable ASCII.
 
 #[cfg(feature = "actix")]
 mod actix;
