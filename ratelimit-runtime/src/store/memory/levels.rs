@@ -1,5 +1,7 @@
 //! An array that grows without moving its elements, so that readers need no lock.
 
+use std::ops::RangeInclusive;
+
 use crate::base::sync::{OnceLock, Zeroed, zeroed};
 
 /// The number of elements on the first level. Each further one has as many as all before it and the first together, up to the
@@ -23,9 +25,11 @@ const ALIGNMENT: usize = 128;
 #[derive(Debug)]
 pub(super) struct Levels<T> {
     small: [OnceLock<Level<T>>; SMALL],
-    /// All largest levels. Only a store with many keys has them.
+    /// The largest levels. Only a store with many keys has them.
     large: OnceLock<Box<[OnceLock<Level<T>>]>>,
-    /// The number of elements that it is for.
+    /// All further ones, for keys that a full store keeps because calls hold their permits.
+    beyond: OnceLock<Box<[OnceLock<Level<T>>]>>,
+    /// The number of elements that it is for, unless they are exceeded.
     len: u32,
 }
 
@@ -48,7 +52,8 @@ impl<T> Levels<T> {
 
     /// An array for so many elements.
     pub(super) fn new(len: u32) -> Self {
-        Levels { small: [const { OnceLock::new() }; SMALL], large: OnceLock::new(), len }
+        let (large, beyond) = (OnceLock::new(), OnceLock::new());
+        Levels { small: [const { OnceLock::new() }; SMALL], large, beyond, len }
     }
 
     /// Returns an element, or `None` if its level does not exist yet.
@@ -73,7 +78,13 @@ impl<T> Levels<T> {
         let (level, _) = Self::place(index);
         let cell = match level.checked_sub(Self::SMALL) {
             None => &self.small[level],
-            Some(large) => &self.large.get_or_init(|| self.make_large())[large],
+            Some(large) => {
+                let known = self.large.get_or_init(|| self.make_large());
+                known.get(large).unwrap_or_else(|| {
+                    let (last, _) = Self::place(u32::MAX);
+                    &self.beyond.get_or_init(|| empty(Self::SMALL + known.len()..=last))[large - known.len()]
+                })
+            }
         };
         cell.get_or_init(|| {
             let spare = ALIGNMENT / size_of::<T>();
@@ -85,15 +96,24 @@ impl<T> Levels<T> {
 
     fn make_large(&self) -> Box<[OnceLock<Level<T>>]> {
         let (last, _) = Self::place(self.len - 1);
-        (Self::SMALL..=last).map(|_| OnceLock::new()).collect()
+        empty(Self::SMALL..=last)
     }
 
     #[inline(always)]
     fn level(&self, level: usize) -> Option<&Level<T>> {
         match level.checked_sub(Self::SMALL) {
             None => self.small[level].get(),
-            Some(large) => self.large.get()?.get(large)?.get(),
+            Some(large) => match self.large.get()?.get(large) {
+                Some(level) => level.get(),
+                None => self.level_beyond(large),
+            },
         }
+    }
+
+    #[cold]
+    fn level_beyond(&self, large: usize) -> Option<&Level<T>> {
+        let known = self.large.get()?.len();
+        self.beyond.get()?.get(large - known)?.get()
     }
 
     /// Returns the number of elements on a level.
@@ -118,6 +138,10 @@ impl<T: Zeroed> Levels<T> {
     pub(super) fn grow(&self, index: u32) {
         self.grow_with(index, zeroed);
     }
+}
+
+fn empty<T>(levels: RangeInclusive<usize>) -> Box<[OnceLock<Level<T>>]> {
+    levels.map(|_| OnceLock::new()).collect()
 }
 
 #[cfg(test)]
@@ -166,6 +190,10 @@ mod tests {
             let levels = Levels::<AtomicU32>::new(len);
             levels.grow(len - 1);
             assert!(levels.get(len - 1).is_some(), "{len}");
+            for beyond in [len, len.saturating_add(3 * MOST as u32), u32::MAX] {
+                levels.grow(beyond);
+                assert!(levels.get(beyond).is_some(), "{len}, {beyond}");
+            }
         }
     }
 }

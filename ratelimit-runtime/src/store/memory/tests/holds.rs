@@ -42,6 +42,24 @@ fn holds_that_a_reset_forgets_release_no_others() {
     }
 }
 
+#[test]
+fn more_keys_may_be_held_than_there_is_room_for() {
+    let store = MemoryStore::new(1_000, Clock::manual(Arc::new(AtomicU64::new(1_000))));
+    let hold = |key: u32| Charge { spec: AlgorithmSpec::Holds(HoldsSpec { max: 1 }), ..charge(key, 1) };
+    let take = |key| store.decide(&[hold(key)]).verdicts[0];
+    let ids: Vec<_> = (0..20_000).map(|key| take(key).charge_id).collect();
+    assert_eq!(store.len(), 20_000);
+    for key in 0..20_000 {
+        assert!(!take(key).admitted, "{key}");
+    }
+    for (key, id) in (0..).zip(ids) {
+        let Charge { key, spec, .. } = hold(key);
+        store.refund(&key, &spec, 1, Some(id));
+    }
+    assert!((20_000..60_000).all(|key| store.decide(&[charge(key, 3600)]).admitted));
+    assert!(store.len() <= 20_000);
+}
+
 /// Calls take holds without the table's lock.
 #[test]
 fn key_that_comes_to_be_held_is_not_evicted() {
