@@ -108,3 +108,23 @@ async fn decisions_are_bound_without_a_policy_that_is_off() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn free_charges_hide_no_blocked_key() {
+    let until = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs() + 1000;
+    let text = format!(
+        "[\"blocked.limiter\".keys.x]\nblocked = true\n[\"blocked.limiter\".keys.y]\nblocked = true\nuntil = {until}\n"
+    );
+    on_each_registry(&text, async |registry, _| {
+        let limiter = registry.limiter("blocked.limiter", FixedWindow::new(2, DAY)).unwrap();
+        for (free, blocked) in [("x", "y"), ("y", "x"), ("x", "x")] {
+            let charges = || [limiter.charge_n(free, 0), limiter.charge(blocked)];
+            for list in [Vec::from(charges()), charges().into_iter().rev().collect()] {
+                assert!(registry.try_acquire_all(list).await.unwrap_err().is_limited(), "{free}, {blocked}");
+            }
+        }
+        let free = [limiter.charge_n("x", 0), limiter.charge_n("y", 0), limiter.charge("z")];
+        registry.try_acquire_all(free).await.unwrap();
+    })
+    .await;
+}

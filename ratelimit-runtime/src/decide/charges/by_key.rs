@@ -41,9 +41,11 @@ impl<'a> Charges<'a> {
                 }
                 Applied::Blocked(until) => until,
             };
-            let lasts = |until: Option<u64>| until.unwrap_or(u64::MAX);
-            if blocked.as_ref().is_none_or(|other| lasts(other.until) < lasts(until)) {
-                blocked = Some(Blocked { charge: *charge, until });
+            let new = Blocked { charge: *charge, until };
+            // One that refuses is not hidden by one that costs nothing.
+            let rank = |it: &Blocked<'_>| (it.refuses(), it.until.unwrap_or(u64::MAX));
+            if blocked.as_ref().is_none_or(|other| rank(other) < rank(&new)) {
+                blocked = Some(new);
             }
             true
         };
