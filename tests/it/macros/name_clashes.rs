@@ -325,3 +325,25 @@ fn unrecognized_siblings_count_separately() {
         assert_eq!(policy_of(all_unrecognized(2).await), concat!(module_path!(), "::all_unrecognized#2"));
     });
 }
+
+/// The parts of a key follow its charge.
+#[test]
+fn free_clash_adds_nothing_to_the_key_before_it() {
+    #[count_limit(2, "1d", name = "clash.parts")]
+    async fn first() -> AppResult<()> {
+        Ok(())
+    }
+
+    #[count_limit(1, "1d", key = user, name = "clash.before")]
+    #[count_limit(9, "1h", key = room, cost = cost, name = "clash.parts")]
+    async fn second(user: &str, room: u32, cost: u64) -> AppResult<()> {
+        Ok(())
+    }
+
+    isolated(async {
+        first().await.unwrap();
+        second("ada", 1, 0).await.unwrap();
+        assert!(second("ada", 2, 0).await.unwrap_err().is_limited());
+        assert_clash("clash.parts", second("grace", 1, 1).await);
+    });
+}

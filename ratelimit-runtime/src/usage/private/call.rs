@@ -213,7 +213,8 @@ impl Call {
         let (definition, overrides) = (DefinitionRef::Static(&site.definition), backend.overrides());
         match site.check() {
             Ok(()) => charges.begin(definition, numbers, false, overrides),
-            Err(_) if *numbers.cost == Ok(0) => {}
+            // What follows are the parts of its key.
+            Err(_) if *numbers.cost == Ok(0) => charges.close(),
             Err(clash) => {
                 let shadow = definition.attribute.shadow;
                 charges.fail(definition, numbers.cost.clone(), shadow, clash.into());
