@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use ratelimits::{Error, FixedWindow, LeakyBucket, Policy, Registry, SlidingWindow, TokenBucket, rate_limit};
+use ratelimits::{
+    DecidedBy, Error, FixedWindow, LeakyBucket, Policy, Registry, SlidingWindow, TokenBucket, rate_limit,
+};
 use redis::aio::MultiplexedConnection;
 use tokio::task::JoinSet;
 
@@ -230,4 +232,37 @@ async fn call_upstream(child: &Child) {
     }
     let called = calls.join_all().await;
     child.report(called.iter().map(|Called { at, refused_for }| format!("{at} {refused_for}")));
+}
+
+#[rate_limit("1/s", burst = 1, name = "pausing.late", timeout = "1200ms", pause_when = |_| None)]
+async fn late() -> Result<(), Error> {
+    Ok(())
+}
+
+/// It asks whether its key is paused when its slot comes.
+#[tokio::test]
+async fn call_that_fails_at_its_slot_waits_no_longer_than_its_timeout() {
+    const SECOND: Duration = Duration::from_secs(1);
+    let server = Server::start();
+    let registry = Registry::builder().instances(1).deadline(SECOND).connect_lazy(&server.url()).unwrap();
+    let limiter = registry.policy("pausing.late").unwrap().limiter().unwrap();
+    let calls = async {
+        late().await.unwrap();
+        // At its slot, 200 ms are left.
+        let waiting = registry.clone();
+        let waiting = tokio::spawn(async move { waiting.scope(late()).await });
+        until("the call waits", SECOND, async || {
+            let peeked = limiter.peek(()).await.unwrap();
+            if peeked.retry_after > Some(SECOND) { Ok(()) } else { Err(format!("{peeked:?}")) }
+        })
+        .await;
+        tokio::time::sleep(SECOND / 2).await;
+        server.kill();
+        // The next one in process comes in a second, which is too late.
+        assert_eq!(limiter.try_acquire(()).await.unwrap().source, DecidedBy::Local);
+        let refused = waiting.await.unwrap().unwrap_err();
+        assert!(refused.is_limited(), "{refused}");
+        assert!(registry.store_health().failed_decisions >= 2, "{:?}", registry.store_health());
+    };
+    registry.scope(calls).await;
 }

@@ -175,7 +175,8 @@ fn ask_then_wait(
         let decided = asking.await.map_err(|failed| failed.of_waiting_call(since, false))?;
         match (permit, wait) {
             (Some(permit), Wait::Reservation { endpoint, timers }) if decided.outcome.wait() > 0 => {
-                Reservation::in_redis(decided, endpoint, timers).wait(permit).await
+                let started = Reservation::in_redis(decided, endpoint, timers).wait(permit).await;
+                started.map_err(|failed| failed.of_waiting_call(since, true))
             }
             (Some(permit), Wait::Queue(queued)) => queued.go_on(decided, permit).await,
             _ => Ok(decided),

@@ -140,7 +140,8 @@ impl QueuedRequest {
             }
             _ => Reservation::in_redis(decided, endpoint, timers),
         };
-        let mut started = reservation.wait(permit).await?;
+        let started = reservation.wait(permit).await;
+        let mut started = started.map_err(|failed| failed.of_waiting_call(self.since, true))?;
         started.waited = self.since.elapsed();
         Ok(started)
     }

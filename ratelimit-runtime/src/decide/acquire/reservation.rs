@@ -162,7 +162,12 @@ impl HeldPermits {
             return Ok(Some(decided.outcome.now));
         }
         loop {
-            let outcome = self.endpoint.store.decide(&peeks).await?;
+            let decided = self.endpoint.store.decide(&peeks).await;
+            match &decided {
+                Ok(_) => self.endpoint.health.record_success(),
+                Err(error) => self.endpoint.health.record_failure(error),
+            }
+            let outcome = decided?;
             let mut start = outcome.now;
             for (index, slot) in slots.iter_mut().enumerate() {
                 let Some(pause) = outcome.pause(index) else { continue };
