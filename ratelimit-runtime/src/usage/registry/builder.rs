@@ -167,7 +167,8 @@ impl RegistryBuilder {
     /// Each new key removes expired ones among the next few. If the store is full nevertheless, the policies share it. A policy is
     /// a prefix and a name, and its share is `max_keys` divided by the number of policies that hold keys. A new key of a policy
     /// that holds less than its share replaces a key of the policy with the most keys. Any other new key replaces one of its own
-    /// policy. Of 16 keys at random, the one closest to expiry goes.
+    /// policy. Of 16 keys at random, the one closest to expiry goes. Keys of concurrency limits stay while calls hold their permits,
+    /// also beyond `max_keys`.
     ///
     /// So a policy that holds no more than its share loses no key to a flood of others. It does not protect a policy from a flood
     /// of its own keys. Each name that [`Registry::limiter`] is called with is a policy, so names made from user input make the
