@@ -49,20 +49,20 @@ impl CalendarWindowSpec {
     }
 
     pub(super) fn check(&self, state: Option<&State>, now: u64, _cost: u64) -> Snapshot {
-        // As the bits of a signed number. In Redis, which has the system's clock, it is 0.
-        let ahead = self.calendar.ahead() as u64;
+        // Of a debt, as the bits of a signed number. In Redis, which has the system's clock, it is 0.
+        let ahead = |used, pays| if used > pays { self.calendar.ahead() as u64 } else { 0 };
         let last = stored(state);
         match last.and_then(|window| self.current(window, now)) {
             Some(CalendarWindowState { opened, used, ends, pays }) if opened <= now => {
-                [opened, used, ends, pays, ahead]
+                [opened, used, ends, pays, ahead(used, pays)]
             }
             // A window from the future keeps what is used, and starts now.
             Some(CalendarWindowState { used, pays, .. }) => {
-                [now, used, self.calendar.window(now)[1], pays, ahead]
+                [now, used, self.calendar.window(now)[1], pays, ahead(used, pays)]
             }
             None => {
                 let time = last.map_or(now, |window| self.settled(window.ends, now));
-                [now, 0, self.calendar.window(time)[1], 0, ahead]
+                [now, 0, self.calendar.window(time)[1], 0, 0]
             }
         }
     }
